@@ -4,15 +4,15 @@
   import Foundation
   import Synchronization
 
-  /// The lanes of one run, and what a request needs before a lane can send it.
+  /// The threads of one run, and what a request needs before a thread can send it.
   final class FileTransferSession: SourceSession {
     /// Decryption is most of the work: two threads serve a fast network.
-    private static let laneCount = 2
+    private static let threadCount = 2
 
     let configuration: FileTransferSource.Configuration
     private let names = NameLookup()
     /// Made with the first request: most pipelines that have the source fetch other URLs.
-    private let lanes = Mutex<[Lane]>([])
+    private let threads = Mutex<[CurlThread]>([])
 
     init(_ configuration: FileTransferSource.Configuration) throws(DownloadError) {
       guard CurlLibrary.version > 0 else {
@@ -23,15 +23,15 @@
     }
 
     deinit {
-      for lane in lanes.withLock({ $0 }) { lane.abandon() }
+      for thread in threads.withLock({ $0 }) { thread.abandon() }
     }
 
-    /// Cancels all exchanges and closes every connection. A second call has no effect.
+    /// Cancels all requests and closes every connection. A second call has no effect.
     func stop() async {
-      let lanes = lanes.withLock { $0 }
+      let threads = threads.withLock { $0 }
       await withTaskGroup(of: Void.self) { group in
-        for lane in lanes {
-          group.addTask { await lane.stop() }
+        for thread in threads {
+          group.addTask { await thread.stop() }
         }
       }
     }
@@ -49,19 +49,19 @@
         mayUseProxy: configuration.proxy.mayLookNamesUp(
           blocksPrivateAddresses: configuration.blocksPrivateAddresses),
         within: configuration.connectTimeLimit)
-      func ask(from start: Int64, asksOnly: Bool = false) async throws -> (Exchange, ResponseHead.FileFacts) {
-        let exchange = Exchange(try lane(for: location.origin), of: self)
-        let head = try await exchange.start { id in
+      func ask(from start: Int64, asksOnly: Bool = false) async throws -> (PendingResponse, ResponseHead.FileFacts) {
+        let response = PendingResponse(try thread(for: location.origin), of: self)
+        let head = try await response.start { id in
           Order(
             id: id, url: location.wireText, addresses: addresses, deadline: deadline,
             showsCertificate: !request.isNamedByServer,
             request: protocolRequest(location, logIn, from: start, asksOnly: asksOnly))
         }
-        return (exchange, head.file ?? ResponseHead.FileFacts())
+        return (response, head.file ?? ResponseHead.FileFacts())
       }
       if let wanted = WantedFile(request) {
-        let (exchange, file) = try await ask(from: 0, asksOnly: true)
-        exchange.discard()
+        let (response, file) = try await ask(from: 0, asksOnly: true)
+        response.discard()
         if wanted.isSame(as: file) {
           return SourceReply(
             coverage: .none(.notModified), validator: Self.validator(of: file), suggestedName: location.name,
@@ -72,12 +72,12 @@
       var servesRanges: Bool?
       while true {
         do {
-          let (exchange, file) = try await ask(from: range?.start ?? 0)
+          let (response, file) = try await ask(from: range?.start ?? 0)
           // The end of the range is not known without the size.
           if range == nil || file.size != nil || file.isBehindEnd {
-            return try reply(exchange, file, range, servesRanges, location, request)
+            return try reply(response, file, range, servesRanges, location, request)
           }
-          exchange.discard()
+          response.discard()
         } catch is RangesRefused where range != nil {}
         (range, servesRanges) = (nil, false)
       }
@@ -147,12 +147,12 @@
     }
 
     private func reply(
-      _ exchange: Exchange, _ file: ResponseHead.FileFacts, _ range: RequestedRange?, _ servesRanges: Bool?,
+      _ response: PendingResponse, _ file: ResponseHead.FileFacts, _ range: RequestedRange?, _ servesRanges: Bool?,
       _ location: FileLocation, _ request: SourceRequest
     ) throws(DownloadError) -> SourceReply {
       if let size = file.size, let maximum = configuration.maximumSize, size > maximum {
-        exchange.discard()
-        throw Exchange.tooLarge(maximum)
+        response.discard()
+        throw PendingResponse.tooLarge(maximum)
       }
       var reply = SourceReply(
         coverage: .whole, length: file.size.map { .known($0) } ?? .unknown, validator: Self.validator(of: file),
@@ -161,47 +161,47 @@
       guard !file.isBehindEnd else {
         reply.coverage = .none(.rangeNotSatisfiable(total: file.size.map { .known($0) } ?? .unknown))
         reply.length = .known(0)
-        exchange.discard()
+        response.discard()
         return reply
       }
       var count: Int64?
       if let size = file.size {
         guard let bytes = try reply.serve(range, of: size) else {
-          exchange.discard()
+          response.discard()
           return reply
         }
         // The server sends the rest of the file.
         if bytes.upperBound < size { count = Int64(bytes.count) }
       }
       reply.body = body(
-        exchange, count, request.pace, limit: configuration.maximumSize.map { $0 - (range?.start ?? 0) })
+        response, count, request.pace, limit: configuration.maximumSize.map { $0 - (range?.start ?? 0) })
       return reply
     }
 
     /// - Parameter count: The number of bytes after which the connection is closed; `nil` for all that come.
-    private func body(_ exchange: Exchange, _ count: Int64?, _ pace: TransferPace, limit: Int64?) -> Body {
-      Body(discard: { exchange.discard() }) { sink in
-        guard let count else { return try await exchange.push(into: sink, pace: pace, limit: limit) }
+    private func body(_ response: PendingResponse, _ count: Int64?, _ pace: TransferPace, limit: Int64?) -> Body {
+      Body(discard: { response.discard() }) { sink in
+        guard let count else { return try await response.push(into: sink, pace: pace, limit: limit) }
         do {
-          try await exchange.push(into: PrefixSink(count, sink).take, pace: pace, limit: nil)
+          try await response.push(into: PrefixSink(count, sink).take, pace: pace, limit: nil)
         } catch is PrefixSink.Full {}
       }
     }
 
-    // MARK: Lanes
+    // MARK: Threads
 
-    /// Always the same lane for an origin, which has connections to it, while it has not much more to do than another.
-    private func lane(for origin: Origin) throws(DownloadError) -> Lane {
-      let lanes = try lanes.withLock { (lanes) throws(DownloadError) in
-        while lanes.count < Self.laneCount {
-          lanes.append(try Lane("downpipe.ftp.\(lanes.count + 1)", configuration.laneSettings))
+    /// Always the same thread for an origin, which has connections to it, while it has not much more to do than another.
+    private func thread(for origin: Origin) throws(DownloadError) -> CurlThread {
+      let threads = try threads.withLock { (threads) throws(DownloadError) in
+        while threads.count < Self.threadCount {
+          threads.append(try CurlThread("downpipe.ftp.\(threads.count + 1)", configuration.curlSettings))
         }
-        return lanes
+        return threads
       }
       var hasher = Hasher()
       hasher.combine(origin)
-      let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
-      let least = lanes.min { $0.load.load(ordering: .relaxed) < $1.load.load(ordering: .relaxed) } ?? home
+      let home = threads[Int(UInt(bitPattern: hasher.finalize()) % UInt(threads.count))]
+      let least = threads.min { $0.load.load(ordering: .relaxed) < $1.load.load(ordering: .relaxed) } ?? home
       // A transfer that has just ended may still count.
       return least.load.load(ordering: .relaxed) + 1 < home.load.load(ordering: .relaxed) ? least : home
     }

@@ -4,7 +4,7 @@
   import DownpipePOSIX
   import Foundation
 
-  /// The cookies of one session, which all lanes share: libcurl's engine (RFC 6265) with the public suffix list.
+  /// The cookies of one session, which all threads share: libcurl's engine (RFC 6265) with the public suffix list.
   final class CookieJar: Sendable {
     /// The address of the C value, which has a lock of its own for each kind of data.
     private let address: UInt

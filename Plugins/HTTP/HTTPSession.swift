@@ -3,56 +3,56 @@
   import Foundation
   import Synchronization
 
-  /// The lanes of one run, and what a request needs before a lane can send it.
+  /// The threads of one run, and what a request needs before a thread can send it.
   ///
   /// The threads are its own, because sinks run on them and may wait for a disk. Without ``stop()`` the release of the last
   /// reference ends them.
   final class HTTPSession: SourceSession {
-    /// libcurl's work and the sinks of a few hundred transfers keep one core busy; more lanes than cores gain nothing.
-    static let usualLanes = min(max(2, ProcessInfo.processInfo.activeProcessorCount), 4)
+    /// libcurl's work and the sinks of a few hundred transfers keep one core busy; more threads than cores gain nothing.
+    static let usualThreads = min(max(2, ProcessInfo.processInfo.activeProcessorCount), 4)
 
     let configuration: HTTPSource.Configuration
-    private let lanes: [Lane]
+    private let threads: [CurlThread]
     private let jar: CookieJar?
     private let names = NameLookup()
-    /// Whether all downloads of a host are on one lane.
-    private let keepsHostsOnLanes: Bool
+    /// Whether all downloads of a host are on one thread.
+    private let keepsHostsOnThreads: Bool
 
-    /// - Parameter keepsHostsOnLanes: Whether all downloads of a host are on one lane. A host has no more connections then
-    ///   than downloads: an idle connection of one lane does not serve a download of another.
+    /// - Parameter keepsHostsOnThreads: Whether all downloads of a host are on one thread. A host has no more connections then
+    ///   than downloads: an idle connection of one thread does not serve a download of another.
     init(
-      _ configuration: HTTPSource.Configuration, lanes count: Int, keepsHostsOnLanes: Bool = false
+      _ configuration: HTTPSource.Configuration, threads count: Int, keepsHostsOnThreads: Bool = false
     ) throws(DownloadError) {
       guard CurlLibrary.version > 0 else {
         throw DownloadError(.invalidPipeline, "libcurl does not start: check its installation")
       }
       try configuration.check()
       self.configuration = configuration
-      self.keepsHostsOnLanes = keepsHostsOnLanes
+      self.keepsHostsOnThreads = keepsHostsOnThreads
       let jar: CookieJar? = if let cookies = configuration.cookies { try CookieJar(cookies) } else { nil }
       self.jar = jar
-      let settings = configuration.laneSettings
-      var lanes: [Lane] = []
+      let settings = configuration.curlSettings
+      var threads: [CurlThread] = []
       do throws(DownloadError) {
         for number in 1...count {
-          lanes.append(try Lane("downpipe.http.\(number)", settings))
+          threads.append(try CurlThread("downpipe.http.\(number)", settings))
         }
       } catch {
-        for lane in lanes { lane.abandon() }
+        for thread in threads { thread.abandon() }
         throw error
       }
-      self.lanes = lanes
+      self.threads = threads
     }
 
     deinit {
-      for lane in lanes { lane.abandon() }
+      for thread in threads { thread.abandon() }
     }
 
-    /// Cancels all exchanges and closes every connection. A second call has no effect.
+    /// Cancels all requests and closes every connection. A second call has no effect.
     func stop() async {
       await withTaskGroup(of: Void.self) { group in
-        for lane in lanes {
-          group.addTask { await lane.stop() }
+        for thread in threads {
+          group.addTask { await thread.stop() }
         }
       }
       jar?.save()
@@ -67,10 +67,10 @@
       while true {
         try opening.check()
         let addresses = names.isNeeded ? try await addresses(for: opening.redirects.origin) : nil
-        let exchange = opening.nextExchange()
-        let head = try await exchange.start { id in try opening.order(id, addresses: addresses) }
-        if let reply = try opening.reply(head, exchange) { return reply }
-        await exchange.drain()
+        let response = opening.nextResponse()
+        let head = try await response.start { id in try opening.order(id, addresses: addresses) }
+        if let reply = try opening.reply(head, response) { return reply }
+        await response.drain()
       }
     }
 
@@ -105,9 +105,9 @@
       @inline(never)
       func check() throws { try session.configuration.check(redirects.url, redirects.origin) }
 
-      /// The exchange with the server of the URL in use.
+      /// The response with the server of the URL in use.
       @inline(never)
-      func nextExchange() -> Exchange { Exchange(session.lane(for: redirects.origin), of: session) }
+      func nextResponse() -> PendingResponse { PendingResponse(session.thread(for: redirects.origin), of: session) }
 
       /// - Parameter addresses: The result of a look-up; `nil` if libcurl looks the name up.
       @inline(never)
@@ -118,9 +118,9 @@
 
       /// The reply; `nil` after a redirect.
       @inline(never)
-      func reply(_ head: ResponseHead, _ exchange: Exchange) throws -> SourceReply? {
+      func reply(_ head: ResponseHead, _ response: PendingResponse) throws -> SourceReply? {
         if try redirects.follow(status: head.status, headers: head.fields) { return nil }
-        return try session.reply(head, exchange, redirects, pace: pace)
+        return try session.reply(head, response, redirects, pace: pace)
       }
     }
 
@@ -162,12 +162,12 @@
     }
 
     private func reply(
-      _ head: ResponseHead, _ exchange: Exchange, _ redirects: Redirects, pace: TransferPace
+      _ head: ResponseHead, _ response: PendingResponse, _ redirects: Redirects, pace: TransferPace
     ) throws(DownloadError) -> SourceReply {
       func body(limit: Int64?) -> Body {
         Body(
-          discard: { exchange.discard() },
-          push: { sink in try await exchange.push(into: sink, pace: pace, limit: limit) })
+          discard: { response.discard() },
+          push: { sink in try await response.push(into: sink, pace: pace, limit: limit) })
       }
       var reply = try SourceReply(
         httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(limit: nil),
@@ -188,26 +188,26 @@
         size = total.bytes ?? range.upperBound
       }
       if case .none = reply.coverage { size = nil }
-      guard size ?? 0 <= maximum, start <= maximum else { throw Exchange.tooLarge(maximum) }
+      guard size ?? 0 <= maximum, start <= maximum else { throw PendingResponse.tooLarge(maximum) }
       return maximum - start
     }
 
-    /// With so few downloads from a host, one lane is enough, and servers may count connections. With more, idle
+    /// With so few downloads from a host, one thread is enough, and servers may count connections. With more, idle
     /// connections may be open beside those in use.
-    static func keepsHostsOnLanes(_ context: SourceContext) -> Bool { context.downloadsPerHost <= 8 }
+    static func keepsHostsOnThreads(_ context: SourceContext) -> Bool { context.downloadsPerHost <= 8 }
 
-    /// Downloads of one host stay on one lane, which has connections to it; with many at once, while no other lane has less
+    /// Downloads of one host stay on one thread, which has connections to it; with many at once, while no other thread has less
     /// to do.
-    private func lane(for origin: Origin) -> Lane {
+    private func thread(for origin: Origin) -> CurlThread {
       var hasher = Hasher()
       hasher.combine(origin)
-      let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
-      if keepsHostsOnLanes { return home }
+      let home = threads[Int(UInt(bitPattern: hasher.finalize()) % UInt(threads.count))]
+      if keepsHostsOnThreads { return home }
       var best = home
       var least = home.load.load(ordering: .relaxed)
-      for lane in lanes {
-        let load = lane.load.load(ordering: .relaxed)
-        if load < least { (best, least) = (lane, load) }
+      for thread in threads {
+        let load = thread.load.load(ordering: .relaxed)
+        if load < least { (best, least) = (thread, load) }
       }
       return best
     }

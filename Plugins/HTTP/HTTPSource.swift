@@ -13,9 +13,9 @@
   /// redirects, content decoding, repeated attempts. The source follows redirects itself: it counts them, keeps the range,
   /// sends credentials to the origin that they were given for only, and refuses redirects from `https:` to `http:`.
   ///
-  /// Bytes go from libcurl's buffer to the sink on one of a few threads, without a copy, a queue or a task hop, and a slow
-  /// sink stops the transfer at the socket. Cancelling a task ends its transfer at once, also while a server or
-  /// a name server does not answer.
+  /// Bytes go to the sink on one of a few threads, without a queue or a task hop for each chunk, and a slow sink stops the
+  /// transfer at the socket. A body of up to 64 KiB that arrives with its head goes to the sink on the thread of its reader.
+  /// Cancelling a task ends its transfer at once, also while a server or a name server does not answer.
   ///
   /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
   /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.
@@ -48,7 +48,7 @@
     ///   `.tooManyRedirects` or `.invalidResponse`; `CancellationError`.
     public func open(_ request: SourceRequest) async throws -> SourceReply {
       // The body of the reply holds the session, which closes the connection when it is released.
-      try await HTTPSession(configuration, lanes: 1).open(request)
+      try await HTTPSession(configuration, threads: 1).open(request)
     }
 
     /// Returns the step that removes a content coding (gzip, deflate; br and zstd on Linux); `nil` with
@@ -62,7 +62,7 @@
     ///   for settings that contradict each other.
     public func start(in context: SourceContext) async throws -> any SourceSession {
       try HTTPSession(
-        configuration, lanes: HTTPSession.usualLanes, keepsHostsOnLanes: HTTPSession.keepsHostsOnLanes(context))
+        configuration, threads: HTTPSession.usualThreads, keepsHostsOnThreads: HTTPSession.keepsHostsOnThreads(context))
     }
   }
 #endif

@@ -12,7 +12,7 @@
     import Darwin
   #endif
 
-  /// Looks names up for a libcurl older than 7.87, whose lanes would wait for a name server that does not answer when a
+  /// Looks names up for a libcurl older than 7.87, whose threads would wait for a name server that does not answer when a
   /// transfer is cancelled.
   ///
   /// A look-up cannot be interrupted: its thread is left behind and its result dropped.

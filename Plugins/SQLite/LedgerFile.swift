@@ -35,10 +35,11 @@
         return try retryingWhileBusy {
           let pool = try DatabasePool(path: path, configuration: configuration)
           do {
-            try pool.read(checkIsOurs)
+            let isNew = try pool.writeWithoutTransaction(Schema.create)
+            if !isNew { try pool.read(checkIsOurs) }
             // Older versions created these files with the process's file mode mask.
             for file in [path, path + "-wal", path + "-shm"] { PrivateFile.narrow(file) }
-            try migrate(pool)
+            if !isNew { try migrate(pool) }
             if durability == .power { try pool.writeWithoutTransaction(LedgerFile.flushEachCommit) }
           } catch {
             try? pool.close()

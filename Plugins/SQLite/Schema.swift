@@ -1,7 +1,8 @@
 #if SQLite
   import GRDB
 
-  /// The tables and their migrations. A released migration is never changed: add a new one instead.
+  /// The tables and their migrations. A released migration is never changed: add a new one instead, and its result to
+  /// ``current``.
   enum Schema {
     static var migrator: DatabaseMigrator {
       var migrator = DatabaseMigrator()

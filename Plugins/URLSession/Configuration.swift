@@ -72,7 +72,7 @@ extension URLSessionSource {
       session.httpShouldSetCookies = false
       session.httpCookieAcceptPolicy = .never
       session.httpCookieStorage = nil
-      // `Transfer` applies the time limits, because it can tell a slow server from a slow sink.
+      // `TaskTransfer` applies the time limits, because it can tell a slow server from a slow sink.
       session.timeoutIntervalForRequest = Self.never
       session.timeoutIntervalForResource = Self.never
       #if canImport(FoundationNetworking)

@@ -18,7 +18,7 @@ struct Opening {
       rules: .init(
         maximum: configuration.maximumRedirects, allowsInsecure: configuration.allowsInsecureRedirects))
     while true {
-      let transfer = Transfer(configuration, deadline: deadline, pace: request.pace, session: session)
+      let transfer = TaskTransfer(configuration, deadline: deadline, pace: request.pace, session: session)
       session.begin(transfer, RequestURL.request(redirects))
       let answer = try await transfer.answer()
       do {
@@ -36,7 +36,7 @@ struct Opening {
     }
   }
 
-  private func reply(_ answer: Transfer.Answer, from url: URL, _ transfer: Transfer) throws(DownloadError)
+  private func reply(_ answer: TaskTransfer.Answer, from url: URL, _ transfer: TaskTransfer) throws(DownloadError)
     -> SourceReply
   {
     let lease = ReplyLease(transfer: transfer, session: ownsSession ? session : nil)
@@ -68,10 +68,10 @@ extension SourceReply {
 
 /// Ends the transfer when the last reference to the reply is released, even if it was neither read nor discarded.
 private final class ReplyLease: Sendable {
-  let transfer: Transfer
+  let transfer: TaskTransfer
   private let session: TransferSession?
 
-  init(transfer: Transfer, session: TransferSession?) {
+  init(transfer: TaskTransfer, session: TransferSession?) {
     self.transfer = transfer
     self.session = session
   }

@@ -12,7 +12,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
   /// that long.
   let session = Mutex<TransferSession?>(nil)
 
-  private func transfer(of task: URLSessionTask) -> Transfer? {
+  private func transfer(of task: URLSessionTask) -> TaskTransfer? {
     session.withLock { $0 }?.transfer(of: task)
   }
 

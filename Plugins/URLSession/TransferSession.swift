@@ -10,7 +10,7 @@ import Synchronization
 /// One URLSession and the transfers that run in it.
 final class TransferSession: SourceSession {
   private struct State {
-    var transfers: [Int: Transfer] = [:]
+    var transfers: [Int: TaskTransfer] = [:]
     var isClosing = false
     var isInvalid = false
     var isWatching = false
@@ -49,7 +49,7 @@ final class TransferSession: SourceSession {
   // MARK: Transfers
 
   /// Makes and starts the task of a transfer, asynchronously.
-  func begin(_ transfer: Transfer, _ request: URLRequest) {
+  func begin(_ transfer: TaskTransfer, _ request: URLRequest) {
     control.async { [self] in
       guard !state.withLock({ $0.isClosing }) else {
         transfer.fail(DownloadError(.shutDown, "the source was stopped"))
@@ -72,12 +72,12 @@ final class TransferSession: SourceSession {
   /// Cancels a task, asynchronously.
   func cancel(_ task: URLSessionTask) { control.async { task.cancel() } }
 
-  func transfer(of task: URLSessionTask) -> Transfer? {
+  func transfer(of task: URLSessionTask) -> TaskTransfer? {
     state.withLock { $0.transfers[task.taskIdentifier] }
   }
 
   /// Removes and returns the transfer of a task that has ended.
-  func remove(_ task: URLSessionTask) -> Transfer? {
+  func remove(_ task: URLSessionTask) -> TaskTransfer? {
     let (transfer, waiter) = state.withLock { state in
       let transfer = state.transfers.removeValue(forKey: task.taskIdentifier)
       let isIdle = state.transfers.isEmpty

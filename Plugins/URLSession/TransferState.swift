@@ -5,7 +5,7 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// What a ``Transfer`` knows: the response, the outcome, and how far the body has come. A value, guarded by its lock.
+/// What a ``TaskTransfer`` knows: the response, the outcome, and how far the body has come. A value, guarded by its lock.
 struct TransferState {
   /// The head of a response.
   struct Answer: Sendable {

@@ -19,11 +19,22 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
+    let run = try await prepared()
+    guard input.dryRun else { return try await run.run() }
+    var settings = run.settings
+    settings.showsAll = true
+    let dryRun = DryRun(plan: run.plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
+    let status = try await dryRun.run(run.list)
+    if status != 0 { throw ExitCode(status) }
+  }
+
+  /// Checks all options.
+  ///
+  /// - Throws: ``UsageError`` for options that cannot be used, or not together.
+  func prepared() async throws -> GetRun {
     var plan = try input.plan()
     let list = try plan.inputFile.map(URLList.init)
-    if plan.isSingle, !plan.isMetalink, let text = plan.urls.first {
-      do { _ = try plan.request(for: text) } catch { try refuse(text, plan, error) }
-    }
+    try GetRun.checkSingle(plan, isJSON: reporting.json)
 
     let servers = try await networkSettings(&plan)
 
@@ -45,34 +56,7 @@ struct GetCommand: AsyncParsableCommand {
     settings.network = servers
     settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.steps.folder.map { [$0] } ?? [])
     if let command = plan.steps.command { settings.programs = .only(command) }
-    if input.dryRun {
-      settings.showsAll = true
-      let dryRun = DryRun(plan: plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
-      let status = try await dryRun.run(list)
-      if status != 0 { throw ExitCode(status) }
-    } else {
-      try await download(plan, list, settings)
-    }
-  }
-
-  private func download(_ plan: GetPlan, _ list: URLList?, _ settings: PipelineSettings) async throws {
-    let choice = reporting.choice
-    let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(
-      pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars,
-      keepsUnfinished: settings.ledger != nil)
-    defer { if settings.ledger == nil { Folder.removeEmptyWorkspace(of: settings.directory) } }
-    let ending = try await run.run { downloader, monitor in
-      var feeder = Feeder(plan: plan, documents: plan.isMetalink ? MetalinkDocuments(plan, settings) : nil)
-      try await feeder.lookForHistory(downloader)
-      try await feeder.add(plan.urls, to: downloader, monitor)
-      while let urls = try await list?.next() { try await feeder.add(urls, to: downloader, monitor) }
-    }
-    if case .interrupted(let tally) = ending {
-      let hint = settings.ledger == nil ? "" : "; run the same command again to resume"
-      OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished\(hint)")
-    }
-    if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
+    return GetRun(plan: plan, list: list, settings: settings, output: reporting.choice)
   }
 
   private func networkSettings(_ plan: inout GetPlan) async throws -> NetworkSettings {
@@ -103,18 +87,5 @@ struct GetCommand: AsyncParsableCommand {
     throw UsageError(
       "--output: “\(name)” is \(obstacle), and --on-conflict replace replaces regular files only: remove it, or choose "
         + "another name")
-  }
-
-  /// The only URL cannot be used: the command fails at once, in the form of output that was asked for.
-  private func refuse(_ text: String, _ plan: GetPlan, _ error: DownloadError) throws -> Never {
-    if reporting.json {
-      let result = DownloadResult(id: plan.id(for: text), url: text, error: error)
-      try OutputFile.standardOutput.write(JSONOutput.line(result) + "\n")
-    }
-    // A mistyped subcommand is taken for a URL.
-    if text.allSatisfy({ $0.isLetter || $0 == "-" }), !text.isEmpty {
-      throw UsageError("“\(text.prefix(200))” is neither a command nor a URL: see “downpipe --help”")
-    }
-    throw UsageError("\(text.redactedURL.prefix(200)): \(error.message)")
   }
 }

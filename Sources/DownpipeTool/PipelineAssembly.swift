@@ -4,8 +4,10 @@ import Foundation
 extension Pipeline {
   /// The pipeline of every command.
   ///
-  /// - Parameter monitor: Shows what the events of the downloads say.
-  init(_ settings: PipelineSettings, _ monitor: RunMonitor? = nil) throws(UsageError) {
+  /// - Parameter opening: The opening of the ledger, if it has begun.
+  init(
+    _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil
+  ) throws(UsageError) {
     let source = try settings.source()
     let furtherSources = try settings.furtherSources()
 
@@ -13,13 +15,15 @@ extension Pipeline {
       source
       for further in furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
-      // With --keep-encoded, coded bytes are what was asked for.
-      if let monitor, !settings.network.keepsContentCoding { Notices(monitor: monitor) }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
       #if SQLite
-        if let path = settings.ledger { SQLiteLedger(path) } else { MemoryLedger() }
+        if let path = settings.ledger {
+          OpeningLedger(base: SQLiteLedger(path), opening: opening)
+        } else {
+          MemoryLedger()
+        }
       #else
         MemoryLedger()
       #endif

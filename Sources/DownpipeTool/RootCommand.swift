@@ -56,6 +56,7 @@ struct RootCommand: AsyncParsableCommand {
     #endif
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
+      if let quick = QuickGet(arguments) { return try await quick.prepared().run() }
       var command = try await asyncParseAsRoot(arguments.isEmpty ? ["--help"] : arguments)
       if var asyncCommand = command as? any AsyncParsableCommand {
         try await asyncCommand.run()

@@ -188,18 +188,14 @@ struct TransferOptions: ParsableArguments {
   }
 
   func settings(directory: String, ledger: String?) -> PipelineSettings {
-    let most = DescriptorLimit.mostDownloads(connections: segments ?? 1)
-    if jobs > most {
-      OutputFile.warn("no more than \(most) at once: the limit of open files is too low for more (ulimit -n)")
-    }
-    // What the command was not asked for must not use up the descriptors.
-    let isScarce = segments == nil && jobs > DescriptorLimit.mostDownloads(connections: Segmented.most)
-    return PipelineSettings(
+    var settings = PipelineSettings(
       transport: source, connectTimeLimit: connectTimeout.map { .seconds($0) },
-      timeLimit: timeout.map { .seconds($0) }, jobs: min(jobs, most), perHost: perHost,
-      connections: isScarce ? 1 : segments, rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) },
+      timeLimit: timeout.map { .seconds($0) }, perHost: perHost,
+      connections: segments, rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) },
       retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)
+    settings.limitJobs(to: jobs)
+    return settings
   }
 }
 

@@ -41,7 +41,7 @@ extension PipelineSettings {
       return [
         TrustSource(
           usual: FileTransferSource(try FileTransferSource.Configuration(self)),
-          strict: FileTransferSource(try FileTransferSource.Configuration(forStrangers)))
+          strict: FileTransferSource(try FileTransferSource.Configuration(forStrangers)), isRare: true)
       ]
     }
 

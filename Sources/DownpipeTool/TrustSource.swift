@@ -9,6 +9,8 @@ struct TrustSource: Source {
   let usual: any Source
   /// `nil` for clients that do not have the rules: they fetch none of these downloads.
   var strict: (any Source)?
+  /// Whether few commands need the source, so that it starts with its first request.
+  var isRare = false
 
   var name: String { usual.name }
   var id: String { usual.id }
@@ -17,7 +19,9 @@ struct TrustSource: Source {
   func accepts(_ url: URL) -> Bool { usual.accepts(url) }
 
   func start(in context: SourceContext) async throws -> any SourceSession {
-    TrustSession(usual: try await usual.start(in: context), strict: strict.map { LateSession($0, context) })
+    TrustSession(
+      usual: isRare ? LateSession(usual, context) : try await usual.start(in: context),
+      strict: strict.map { LateSession($0, context) })
   }
 
   func decoder(for coding: String) -> (any PostProcessor<File, File>)? {
@@ -41,7 +45,7 @@ private struct TrustSession: SourceSession {
           .invalidRequest, "it was added with --untrusted, which needs libcurl: this downpipe was built without it")
       #endif
     }
-    return try await strict.session().open(request)
+    return try await strict.open(request)
   }
 
   func stop() async {
@@ -51,7 +55,7 @@ private struct TrustSession: SourceSession {
 }
 
 /// A session that starts with its first request: few commands have downloads with the mark.
-private actor LateSession {
+private actor LateSession: SourceSession {
   private let source: any Source
   private let context: SourceContext
   private var starting: Task<any SourceSession, any Error>?
@@ -61,10 +65,14 @@ private actor LateSession {
     self.context = context
   }
 
-  func session() async throws -> any SourceSession {
+  private func session() async throws -> any SourceSession {
     let task = starting ?? Task { [source, context] in try await source.start(in: context) }
     starting = task
     return try await task.value
+  }
+
+  nonisolated func open(_ request: SourceRequest) async throws -> SourceReply {
+    try await session().open(request)
   }
 
   func stop() async {

@@ -198,7 +198,7 @@
     ///
     /// - Returns: what was lost, for messages; `nil` when there is no partial.
     func losePartial(leavingZeros: Bool, by generator: inout SeededGenerator) throws -> String? {
-      guard let name = try leftovers().first(where: { $0.hasSuffix(".part") }) else { return nil }
+      guard let name = try removals().first(where: { $0.hasSuffix(".part") }) else { return nil }
       let file = root + "/.downpipe/" + name
       let bytes = FileManager.default.contents(atPath: file).map([UInt8].init) ?? []
       let left = Int.random(in: 0...bytes.count, using: &generator)
@@ -258,7 +258,7 @@
     }
 
     /// The files and claims that are left in the store's own folder.
-    func leftovers() throws -> [String] {
+    func removals() throws -> [String] {
       let own = root + "/.downpipe"
       let all = (try? FileManager.default.subpathsOfDirectory(atPath: own)) ?? []
       // The name of the store stays.

@@ -246,7 +246,7 @@
       try await withDeadline(CrashBench.limit) { try await insist(bench, disk, pace) }
       watched.end()
       try await checkFinished(bench)
-      #expect(try bench.leftovers() == [])
+      #expect(try bench.removals() == [])
       return disk.count
     }
   }

@@ -297,7 +297,7 @@
       }
     }
 
-    /// libcurl waits for the handshake within one call: no command reaches the lane. Without the shutdown of the connection
+    /// libcurl waits for the handshake within one call: no command reaches the thread. Without the shutdown of the connection
     /// the time limit ends the wait, and not the cancellation.
     @Test("Cancelling and stopping end the TLS handshake of a control connection", arguments: [true, false])
     func silentControlHandshake(_ cancels: Bool) async throws {

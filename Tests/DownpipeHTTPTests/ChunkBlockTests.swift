@@ -23,13 +23,13 @@
       _ body: (HTTPSession, ScriptedHTTPServer) async throws -> Void
     ) async throws {
       try await withScriptedServer(reply) { server in
-        let session = try HTTPSession(HTTPSource.Configuration(), lanes: 1)
+        let session = try HTTPSession(HTTPSource.Configuration(), threads: 1)
         try await body(session, server)
         await session.stop()
       }
     }
 
-    @Test("Bodies that share a lane are whole and in order, and no chunk is larger than the block")
+    @Test("Bodies that share a thread are whole and in order, and no chunk is larger than the block")
     func shared() async throws {
       let contents = (0..<6).map { ScriptedContent.pattern(size: Self.size, seed: UInt64($0)) }
       try await withSession { request in

@@ -4,12 +4,12 @@
 
   @testable import DownpipeHTTP
 
-  /// Which waits of libcurl hold up a lane for too long.
+  /// Which waits of libcurl hold up a thread for too long.
   @Suite("Waits of libcurl", .endsHangs)
   struct WaitGuardTests {
     private let start = ContinuousClock.now
 
-    /// Whether the guard ends the wait at each of these times, in seconds after the start of one turn of the lane.
+    /// Whether the guard ends the wait at each of these times, in seconds after the start of one turn of the thread.
     private func ends(at times: [Double], isCalled: Bool) -> [Bool] {
       var waits = WaitGuard()
       return times.map { waits.mustEnd(turn: start, at: start + .seconds($0), isCalled: isCalled) }

@@ -26,7 +26,7 @@ extension EndToEnd.TwoProcessTests {
       let other = try await Command.downpipe(["get", "\(server.url("/small"))", "-d", folder.path("out")]).run()
       #expect(other.status == 0, "\(other.everything)")
     }
-    let partial = try #require(try leftovers(in: folder).first { $0.hasSuffix(".part") })
+    let partial = try #require(try removals(in: folder).first { $0.hasSuffix(".part") })
 
     let listed = try await Command.downpipe(["list", "--orphans", "-d", folder.path("out"), "--json"]).run()
     #expect(listed.status == 0, "\(listed.everything)")
@@ -39,13 +39,13 @@ extension EndToEnd.TwoProcessTests {
     guard ledger == "a new ledger" else {
       // Without a ledger every partial looks like an orphan; a user who forgot --ledger must not lose them all.
       #expect(removed.status == 2, "\(removed.everything)")
-      #expect(try leftovers(in: folder).contains(partial))
+      #expect(try removals(in: folder).contains(partial))
       held.open()
       return await server.shutdown()
     }
     #expect(removed.status == 0, "\(removed.everything)")
     #expect(removed.output == "removed 1\n")
-    #expect(try leftovers(in: folder).isEmpty)
+    #expect(try removals(in: folder).isEmpty)
     let none = try await Command.downpipe(["list", "--orphans", "-d", folder.path("out"), "--json"]).run()
     #expect(none.status == 0 && none.lines.isEmpty, "\(none.everything)")
     held.open()

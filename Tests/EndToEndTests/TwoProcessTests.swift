@@ -51,7 +51,7 @@ extension EndToEnd {
       kill(tool.value, SIGKILL)
       let outcome = try await running
       #expect(outcome.status == 128 + SIGKILL, "\(outcome.everything)")
-      #expect(try leftovers(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
+      #expect(try removals(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
     }
 
     func get(
@@ -62,7 +62,7 @@ extension EndToEnd {
     }
 
     /// Returns the files in the folder of partials; none after a success.
-    func leftovers(in folder: TemporaryFolder) throws -> [String] {
+    func removals(in folder: TemporaryFolder) throws -> [String] {
       try folder.contents().filter { $0.hasPrefix("out/.downpipe/partials/") || $0.hasPrefix("out/.downpipe/work/") }
     }
 
@@ -101,7 +101,7 @@ extension EndToEnd {
         #expect(isIdentical, "\(index)")
       }
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("out")).count == count + 1)
-      #expect(try leftovers(in: folder).isEmpty)
+      #expect(try removals(in: folder).isEmpty)
       await server.shutdown()
     }
 
@@ -128,7 +128,7 @@ extension EndToEnd {
       #expect(!FileManager.default.fileExists(atPath: folder.path("out/film")))
 
       // The partial can neither be removed nor listed as an orphan.
-      let path = try #require(try leftovers(in: folder).first { $0.hasSuffix(".part") })
+      let path = try #require(try removals(in: folder).first { $0.hasSuffix(".part") })
       let remove = try await Command.downpipe([
         "remove", "--all", "-d", folder.path("out"), "--ledger", folder.path("second"),
       ]).run()
@@ -171,7 +171,7 @@ extension EndToEnd {
       // refusal it sends no request before it has the name.
       #expect(server.requests.map(\.range?.start) == [nil, nil, nil])
       #expect(one.results.last?.path != other.results.last?.path)
-      #expect(try leftovers(in: folder).isEmpty)
+      #expect(try removals(in: folder).isEmpty)
       await server.shutdown()
     }
 
@@ -236,7 +236,7 @@ extension EndToEnd {
       }
       let isIdentical = try folder.read("out/film") == Self.content.allBytes
       #expect(isIdentical)
-      #expect(try leftovers(in: folder).isEmpty)
+      #expect(try removals(in: folder).isEmpty)
       held.open()
       await server.shutdown()
     }
@@ -265,7 +265,7 @@ extension EndToEnd {
       try #require(child > 1 && parentID > 1)
       try await Checkpoints.committed(folder.path("ledger"), of: folder.path("out"))
       kill(child, SIGKILL)
-      #expect(try leftovers(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
+      #expect(try removals(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
       let second = try await get(server, into: folder, ledger: "ledger", ["--retry", "0"]).run()
       kill(parentID, SIGKILL)
       _ = try await parent

@@ -139,8 +139,8 @@
       }
     }
 
-    var laneSettings: LaneSettings {
-      var settings = LaneSettings()
+    var curlSettings: CurlSettings {
+      var settings = CurlSettings()
       settings.connectTimeLimit = connectTimeLimit
       settings.idleTimeLimit = idleTimeLimit
       settings.totalTimeLimit = totalTimeLimit

@@ -35,7 +35,7 @@
     var opensDataConnections: Bool { true }
     var waitsWithinCalls: Bool { true }
 
-    func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError) {
+    func prepare(_ handle: EasyHandle, for transfer: CurlTransfer) throws(DownloadError) {
       guard handle.setProtocols("ftp,ftps", bits: 0b1100) == CURLE_OK else {
         throw DownloadError(.unsupportedURL, "this libcurl was built without FTP or without FTPS")
       }
@@ -70,7 +70,7 @@
     /// session with the handle, and not with the connection, which another handle would use.
     private func forbidReuse(_ handle: EasyHandle) { handle.set(CURLOPT_FORBID_REUSE, 1) }
 
-    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool {
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool {
       headerBytes += line.count
       let maximum = transfer.settings.maximumHeaderBytes
       if headerBytes > maximum {
@@ -95,7 +95,7 @@
       return true
     }
 
-    private func deliver(in transfer: Transfer, isBehindEnd: Bool = false) -> Bool {
+    private func deliver(in transfer: CurlTransfer, isBehindEnd: Bool = false) -> Bool {
       var file = ResponseHead.FileFacts()
       let modified = transfer.handle?.largeNumber(CURLINFO_FILETIME_T) ?? -1
       if modified >= 0 { file.modified = modified }
@@ -106,7 +106,7 @@
     }
 
     /// Delivers what the server has said of the file, of which nothing was fetched.
-    private func deliverFacts(in transfer: Transfer) -> Result<Void, any Error> {
+    private func deliverFacts(in transfer: CurlTransfer) -> Result<Void, any Error> {
       // No reply to EPSV comes between those to MDTM and SIZE. libcurl has a length only after the latter.
       if transfer.handle?.largeNumber(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) ?? -1 < 0 { size = nil }
       var file = ResponseHead.FileFacts()
@@ -117,9 +117,9 @@
       return .success(())
     }
 
-    func bodyBegins(in transfer: Transfer) -> Bool { deliver(in: transfer) }
+    func bodyBegins(in transfer: CurlTransfer) -> Bool { deliver(in: transfer) }
 
-    func end(_ result: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
+    func end(_ result: CURLcode, of transfer: CurlTransfer) -> Result<Void, any Error> {
       if request.asksOnly, result == CURLE_OK { return deliverFacts(in: transfer) }
       switch result {
       // libcurl asks for no bytes where there are none.

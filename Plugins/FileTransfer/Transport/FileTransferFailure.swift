@@ -13,12 +13,12 @@
       "the server sent more bytes than the size that it had stated: the file may have grown; start the download again")
 
     /// Whether all bytes have come that were announced.
-    static func completeness(_ transfer: Transfer) -> Result<Void, any Error> {
+    static func completeness(_ transfer: CurlTransfer) -> Result<Void, any Error> {
       guard let length = transfer.length, transfer.received != length else { return .success(()) }
       return .failure(shorter(transfer))
     }
 
-    private static func shorter(_ transfer: Transfer) -> DownloadError {
+    private static func shorter(_ transfer: CurlTransfer) -> DownloadError {
       DownloadError(
         .lengthMismatch,
         "the server sent \(transfer.received) of \(transfer.length.map { "the \($0)" } ?? "all the") bytes; a retry may help"
@@ -26,9 +26,9 @@
     }
 
     /// - Parameter reply: The code of the server's last reply; 0 without one.
-    static func ftp(_ code: CURLcode, _ reply: Int, _ transfer: Transfer) -> DownloadError {
+    static func ftp(_ code: CURLcode, _ reply: Int, _ transfer: CurlTransfer) -> DownloadError {
       // To libcurl, a server that closes the connection has run out of time.
-      if reply != 421, let error = TransferFailure.error(code, transfer) { return error }
+      if reply != 421, let error = CurlFailure.error(code, transfer) { return error }
       switch code {
       case CURLE_LOGIN_DENIED where reply / 100 != 4:
         return DownloadError(
@@ -38,7 +38,7 @@
           .tls, "the server does not offer TLS (reply \(reply)); allow a connection without it, if that is acceptable")
       case CURLE_PARTIAL_FILE where reply / 100 < 4: return shorter(transfer)
       case CURLE_COULDNT_CONNECT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING:
-        if let error = TransferFailure.broken(code, transfer) { return error }
+        if let error = CurlFailure.broken(code, transfer) { return error }
       case CURLE_URL_MALFORMAT:
         return DownloadError(.invalidRequest, "the path of the URL cannot be sent by FTP")
       default: break
@@ -64,13 +64,13 @@
         let words = reply > 0 ? " (reply \(reply))" : ""
         return DownloadError(
           .invalidResponse,
-          "the server does not speak FTP as expected\(words): \(TransferFailure.text(code)); check host and port")
+          "the server does not speak FTP as expected\(words): \(CurlFailure.text(code)); check host and port")
       default:
-        return TransferFailure.other(code, transfer)
+        return CurlFailure.other(code, transfer)
       }
     }
 
-    static func sftp(_ code: CURLcode, _ request: SFTPRequest, _ transfer: Transfer) -> DownloadError {
+    static func sftp(_ code: CURLcode, _ request: SFTPRequest, _ transfer: CurlTransfer) -> DownloadError {
       switch code {
       // There is no TLS: the host key was refused, or the list could not be used.
       case CURLE_PEER_FAILED_VERIFICATION:
@@ -88,12 +88,12 @@
         return DownloadError(.accessDenied, "the server denies access to the file: check its permissions")
       case CURLE_PARTIAL_FILE: return shorter(transfer)
       case CURLE_COULDNT_CONNECT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_SSH, CURLE_FAILED_INIT:
-        if let error = TransferFailure.error(code, transfer) ?? TransferFailure.broken(code, transfer) { return error }
+        if let error = CurlFailure.error(code, transfer) ?? CurlFailure.broken(code, transfer) { return error }
         return DownloadError(
           .network,
-          "the SSH connection failed: \(TransferFailure.text(code)); check that the port belongs to an SSH server; a retry "
+          "the SSH connection failed: \(CurlFailure.text(code)); check that the port belongs to an SSH server; a retry "
             + "may help")
-      default: return TransferFailure.error(code, transfer) ?? TransferFailure.other(code, transfer)
+      default: return CurlFailure.error(code, transfer) ?? CurlFailure.other(code, transfer)
       }
     }
   }

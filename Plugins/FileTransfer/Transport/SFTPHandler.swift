@@ -29,7 +29,7 @@
     var opensDataConnections: Bool { false }
     var waitsWithinCalls: Bool { true }
 
-    func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError) {
+    func prepare(_ handle: EasyHandle, for transfer: CurlTransfer) throws(DownloadError) {
       guard handle.setProtocols("sftp", bits: 1 << 5) == CURLE_OK else {
         throw DownloadError(.unsupportedURL, "this libcurl was built without SFTP: install one that has it")
       }
@@ -94,11 +94,11 @@
       return false
     }
 
-    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool { true }
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool { true }
 
-    func bodyBegins(in transfer: Transfer) -> Bool { deliver(in: transfer) }
+    func bodyBegins(in transfer: CurlTransfer) -> Bool { deliver(in: transfer) }
 
-    private func deliver(in transfer: Transfer, isBehindEnd: Bool = false) -> Bool {
+    private func deliver(in transfer: CurlTransfer, isBehindEnd: Bool = false) -> Bool {
       var file = ResponseHead.FileFacts()
       let modified = transfer.handle?.largeNumber(CURLINFO_FILETIME_T) ?? -1
       if modified >= 0 { file.modified = modified }
@@ -109,7 +109,7 @@
       return transfer.deliver(ResponseHead(status: 0, file: file), length: length >= 0 ? length : nil)
     }
 
-    func end(_ result: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
+    func end(_ result: CURLcode, of transfer: CurlTransfer) -> Result<Void, any Error> {
       if let refusal { return .failure(refusal) }
       if request.asksOnly, result == CURLE_OK {
         _ = deliver(in: transfer)
@@ -130,7 +130,7 @@
       }
     }
 
-    private func deliverEmpty(_ transfer: Transfer) -> Bool {
+    private func deliverEmpty(_ transfer: CurlTransfer) -> Bool {
       var file = ResponseHead.FileFacts()
       let modified = transfer.handle?.largeNumber(CURLINFO_FILETIME_T) ?? -1
       if modified >= 0 { file.modified = modified }

@@ -11,8 +11,8 @@
     static let tooManyBytes = DownloadError(
       .invalidResponse, "the body has more bytes than its Content-Length says; ask the operator of the server")
 
-    static func error(_ code: CURLcode, _ transfer: Transfer, _ handler: HTTPHandler) -> DownloadError {
-      let after = TransferFailure.after(transfer)
+    static func error(_ code: CURLcode, _ transfer: CurlTransfer, _ handler: HTTPHandler) -> DownloadError {
+      let after = CurlFailure.after(transfer)
       switch code {
       // libcurl has no code for malformed chunks before 8.11.
       case CURLE_RECV_ERROR where transfer.failureText.contains("chunk"):
@@ -26,7 +26,7 @@
         return broken(code, transfer, handler)
       case CURLE_HTTP2, CURLE_HTTP2_STREAM:
         return DownloadError(
-          .network, "the HTTP/2 connection failed\(after): \(TransferFailure.text(code)); a retry may help")
+          .network, "the HTTP/2 connection failed\(after): \(CurlFailure.text(code)); a retry may help")
       case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
         return DownloadError(.invalidResponse, wrongHead(transfer))
       // A callback that ends a transfer gives its own reason: this is libcurl's decoder.
@@ -45,12 +45,12 @@
             : "a line in the header of the response is malformed, such as one that begins with a blank and continues no field")
             + "; ask the operator of the server")
       default:
-        return TransferFailure.error(code, transfer) ?? TransferFailure.other(code, transfer)
+        return CurlFailure.error(code, transfer) ?? CurlFailure.other(code, transfer)
       }
     }
 
     /// What is wrong with the head of a response, by libcurl's description.
-    private static func wrongHead(_ transfer: Transfer) -> String {
+    private static func wrongHead(_ transfer: CurlTransfer) -> String {
       let text = transfer.failureText
       let causes = [
         ("Content-Length", "the Content-Length of the response is not a number of bytes"),
@@ -65,8 +65,8 @@
       return "the response is not HTTP; check that the port belongs to a web server"
     }
 
-    private static func broken(_ code: CURLcode, _ transfer: Transfer, _ handler: HTTPHandler) -> DownloadError {
-      if let refused = TransferFailure.error(code, transfer) { return refused }
+    private static func broken(_ code: CURLcode, _ transfer: CurlTransfer, _ handler: HTTPHandler) -> DownloadError {
+      if let refused = CurlFailure.error(code, transfer) { return refused }
       let connectStatus = transfer.handle?.number(CURLINFO_HTTP_CONNECTCODE) ?? 0
       if connectStatus == 407 || handler.status == 407 {
         return DownloadError(
@@ -82,7 +82,7 @@
       if !hasBegun, code == CURLE_PROXY {
         return DownloadError(.network, "the proxy refused the connection; check the proxy and the host")
       }
-      return TransferFailure.broken(code, transfer)
+      return CurlFailure.broken(code, transfer)
         ?? DownloadError(.network, "the connection was closed without a response; a retry may help")
     }
   }

@@ -23,7 +23,7 @@
 
     var opensDataConnections: Bool { false }
 
-    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool {
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool {
       // The next head has begun: without its end there is no response.
       if !transfer.hasHead, line.starts(with: "HTTP/".utf8) { isHeadPending = false }
       // Trailers say nothing that a download needs, but libcurl keeps them.
@@ -63,7 +63,7 @@
       return deliver(status, in: transfer)
     }
 
-    private func deliver(_ status: Int, in transfer: Transfer) -> Bool {
+    private func deliver(_ status: Int, in transfer: CurlTransfer) -> Bool {
       if collector.hidesTransferCoding {
         return transfer.stop(
           DownloadError(
@@ -77,12 +77,12 @@
     }
 
     /// Delivers the last head if it was complete: libcurl forgives a response that ends in its head.
-    func bodyBegins(in transfer: Transfer) -> Bool {
+    func bodyBegins(in transfer: CurlTransfer) -> Bool {
       guard isHeadPending, let handle = transfer.handle else { return false }
       return deliver(handle.number(CURLINFO_RESPONSE_CODE), in: transfer)
     }
 
-    func end(_ code: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
+    func end(_ code: CURLcode, of transfer: CurlTransfer) -> Result<Void, any Error> {
       if code == CURLE_OK, !transfer.hasHead, !bodyBegins(in: transfer), let reason = transfer.stopReason {
         return .failure(reason)
       }
@@ -92,7 +92,7 @@
     }
 
     /// libcurl does not see a Content-Length with a blank before its colon.
-    private func isBodyComplete(_ transfer: Transfer) -> Bool {
+    private func isBodyComplete(_ transfer: CurlTransfer) -> Bool {
       transfer.isDraining || transfer.received >= transfer.length ?? 0 || [204, 304].contains(status)
     }
   }

@@ -43,7 +43,7 @@
   extension HTTPHandler {
     /// What libcurl would decide on its own and the engine must decide is off, which is libcurl's default for redirects,
     /// content decoding, repeated attempts, cookies and `.netrc`.
-    func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError) {
+    func prepare(_ handle: EasyHandle, for transfer: CurlTransfer) throws(DownloadError) {
       guard handle.setProtocols("http,https", bits: 0b11) == CURLE_OK else {
         throw DownloadError(.unsupportedURL, "this libcurl was built without HTTP or without HTTPS")
       }

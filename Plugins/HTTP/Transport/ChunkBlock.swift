@@ -4,23 +4,23 @@
   /// Collects the chunks of large bodies, of which libcurl delivers at most 16 KiB at a time, so that a sink is called, and
   /// a file written to, once for 256 KiB. That saves more than the copy costs: 1 GiB over loopback takes 13 % less time.
   ///
-  /// A lane has one block, and its bytes belong to one transfer. They go to the sink when the block is full, before another
-  /// transfer uses it, and at the end of each turn of the lane: bytes never wait for other bytes to arrive.
+  /// A thread has one block, and its bytes belong to one transfer. They go to the sink when the block is full, before another
+  /// transfer uses it, and at the end of each turn of the thread: bytes never wait for other bytes to arrive.
   final class ChunkBlock {
     static let capacity = 256 * 1024
 
     /// `nil` until the first large body.
     private var memory: UnsafeMutableRawPointer?
     private var count = 0
-    private var owner: Transfer?
+    private var owner: CurlTransfer?
     /// Transfers whose sinks have thrown while another transfer was at work.
-    private var failures: [(transfer: Transfer, error: any Error)] = []
+    private var failures: [(transfer: CurlTransfer, error: any Error)] = []
 
     deinit { memory?.deallocate() }
 
     /// Takes a chunk of a transfer for later.
     /// - Throws: What the sink of the transfer throws for the bytes before.
-    func add(_ bytes: RawSpan, of transfer: Transfer, to sink: ChunkSink) throws {
+    func add(_ bytes: RawSpan, of transfer: CurlTransfer, to sink: ChunkSink) throws {
       if owner !== transfer {
         emptyForOther()
         owner = transfer
@@ -38,7 +38,7 @@
 
     /// Gives the bytes of a transfer to its sink, if there are any.
     /// - Throws: What the sink throws. It is not called again with these bytes.
-    func empty(for transfer: Transfer, to sink: ChunkSink) throws {
+    func empty(for transfer: CurlTransfer, to sink: ChunkSink) throws {
       guard owner === transfer else { return }
       let count = count
       drop(transfer)
@@ -47,7 +47,7 @@
     }
 
     /// Forgets the bytes of a transfer.
-    func drop(_ transfer: Transfer) {
+    func drop(_ transfer: CurlTransfer) {
       guard owner === transfer else { return }
       count = 0
       owner = nil
@@ -64,7 +64,7 @@
 
     /// Gives all bytes to their sink, at the end of a turn.
     /// - Returns: The transfers whose sinks have thrown.
-    func emptyAtEndOfTurn() -> [(transfer: Transfer, error: any Error)] {
+    func emptyAtEndOfTurn() -> [(transfer: CurlTransfer, error: any Error)] {
       emptyForOther()
       defer { if !failures.isEmpty { failures = [] } }
       return failures

@@ -12,7 +12,7 @@
 
   extension EasyHandle {
     /// Sets the options of a transfer that do not depend on its protocol, and then those of the protocol.
-    func prepare(for transfer: Transfer, _ settings: LaneSettings) throws(DownloadError) {
+    func prepare(for transfer: CurlTransfer, _ settings: CurlSettings) throws(DownloadError) {
       let order = transfer.order
       let address = Unmanaged.passUnretained(transfer).toOpaque()
       set(CURLOPT_PRIVATE, address)
@@ -26,20 +26,20 @@
       downpipe_set_quick_exit(pointer)
 
       downpipe_set_data_callback(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-        guard let transfer = Transfer.of(context) else { return 0 }
+        guard let transfer = CurlTransfer.of(context) else { return 0 }
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
         return transfer.handler.receiveHeader(line, of: transfer) ? size * count : 0
       }
       set(CURLOPT_HEADERDATA, address)
       downpipe_set_data_callback(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-        guard let transfer = Transfer.of(context) else { return 0 }
+        guard let transfer = CurlTransfer.of(context) else { return 0 }
         return transfer.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
       }
       set(CURLOPT_WRITEDATA, address)
       let notices = downpipe_set_connected(
         pointer,
         { context, address, _, port, localPort in
-          guard let transfer = Transfer.of(context), let address else { return CURL_PREREQFUNC_ABORT }
+          guard let transfer = CurlTransfer.of(context), let address else { return CURL_PREREQFUNC_ABORT }
           let isClean = transfer.connected(ConnectionKey(String(cString: address), port, localPort))
           return isClean ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }, address)
@@ -63,7 +63,7 @@
       if code != CURLE_OK { throw DownloadError(.invalidPipeline, "this libcurl was built without \(what)") }
     }
 
-    private func prepareTimes(_ settings: LaneSettings, _ order: Order) {
+    private func prepareTimes(_ settings: CurlSettings, _ order: Order) {
       set(CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeLimit.wholeMilliseconds)
       if let deadline = order.deadline {
         set(CURLOPT_TIMEOUT_MS, (deadline - .now).wholeMilliseconds)
@@ -90,12 +90,12 @@
       }
     }
 
-    private func openSockets(_ transfer: Transfer) throws(DownloadError) {
+    private func openSockets(_ transfer: CurlTransfer) throws(DownloadError) {
       try require(
         downpipe_set_open_socket(
           pointer,
           { context, _, address in
-            guard let address, let transfer = Transfer.of(context) else { return CURL_SOCKET_BAD }
+            guard let address, let transfer = CurlTransfer.of(context) else { return CURL_SOCKET_BAD }
             return transfer.openSocket(&address.pointee)
           }, Unmanaged.passUnretained(transfer).toOpaque()), "sockets of its caller")
       downpipe_set_close_socket(
@@ -107,9 +107,9 @@
     }
   }
 
-  extension Transfer {
-    static func of(_ context: UnsafeMutableRawPointer?) -> Transfer? {
-      context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+  extension CurlTransfer {
+    static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+      context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
     }
   }
 

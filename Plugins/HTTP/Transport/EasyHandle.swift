@@ -3,7 +3,7 @@
 
   /// One transfer of libcurl, with its options given by type.
   ///
-  /// It is used on the thread of its lane only.
+  /// It is used on the thread of its thread only.
   package struct EasyHandle {
     package let pointer: UnsafeMutableRawPointer
 

@@ -9,7 +9,7 @@
     import Darwin
   #endif
 
-  /// What tells the connections of a lane apart: the address and port of the server, and the port here.
+  /// What tells the connections of a thread apart: the address and port of the server, and the port here.
   struct ConnectionKey: Hashable {
     let address: String
     let port: Int32
@@ -22,7 +22,7 @@
     }
   }
 
-  /// The sockets of a lane's connections that carry one request at a time, to check one before it is used again.
+  /// The sockets of a thread's connections that carry one request at a time, to check one before it is used again.
   ///
   /// Bytes that come after the end of a response would be taken for the next response: another file would get them. libcurl
   /// (7.88) does not look. (It closes a connection when such bytes come with the end of the response.)
@@ -30,7 +30,7 @@
     private var sockets: [ConnectionKey: curl_socket_t] = [:]
     private var keys: [curl_socket_t: ConnectionKey] = [:]
     /// The data connections of FTP, with their transfers.
-    private var dataSockets: [curl_socket_t: Transfer] = [:]
+    private var dataSockets: [curl_socket_t: CurlTransfer] = [:]
     private let open: OpenSockets
 
     init(_ open: OpenSockets) { self.open = open }
@@ -45,7 +45,7 @@
       keys[socket] = key
     }
 
-    func addData(_ socket: curl_socket_t, of transfer: Transfer) { dataSockets[socket] = transfer }
+    func addData(_ socket: curl_socket_t, of transfer: CurlTransfer) { dataSockets[socket] = transfer }
 
     /// The socket is about to be closed.
     func forget(_ socket: curl_socket_t) {

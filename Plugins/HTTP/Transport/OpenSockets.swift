@@ -12,7 +12,7 @@
 
   /// The connections that libcurl may wait for within one call, for the threads that end such a wait.
   ///
-  /// In a TLS handshake of FTP libcurl calls nothing back, and the lane reads no commands: a cancellation shuts the
+  /// In a TLS handshake of FTP libcurl calls nothing back, and the thread reads no commands: a cancellation shuts the
   /// connection down.
   ///
   /// Each socket is duplicated. libcurl closes one whose connection was not made without a callback, and its number may be
@@ -32,7 +32,7 @@
 
     private let state = Mutex(State())
 
-    // MARK: For the thread of the lane
+    // MARK: For the thread of the thread
 
     func begin(_ id: Order.ID) {
       state.withLock { state in

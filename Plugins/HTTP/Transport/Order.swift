@@ -2,7 +2,7 @@
   package import CCurl
   package import DownpipeCore
 
-  /// One request, as a lane sends it.
+  /// One request, as a thread sends it.
   package struct Order: Sendable {
     package typealias ID = UInt64
 
@@ -37,7 +37,7 @@
 
   /// What a protocol does in a transfer: it sets options, finds the head of the reply, and interprets the end.
   ///
-  /// A transfer has a handler of its own, which is used on the thread of its lane only. Bytes of the body do not pass
+  /// A transfer has a handler of its own, which is used on the thread of its thread only. Bytes of the body do not pass
   /// through it.
   package protocol ProtocolHandler: AnyObject {
     /// Whether another transfer may use the handle, after `curl_easy_reset`.
@@ -49,18 +49,18 @@
     var waitsWithinCalls: Bool { get }
 
     /// Sets the options of the protocol. Those of every protocol are set already.
-    func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError)
+    func prepare(_ handle: EasyHandle, for transfer: CurlTransfer) throws(DownloadError)
 
     /// Takes a line that the server sends before, or after, the body.
-    /// - Returns: Whether the transfer goes on; ``Transfer/stop(_:)`` has the reason.
-    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool
+    /// - Returns: Whether the transfer goes on; ``CurlTransfer/stop(_:)`` has the reason.
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool
 
     /// Delivers the head, because the first bytes of the body have come without one.
     /// - Returns: Whether the transfer goes on.
-    func bodyBegins(in transfer: Transfer) -> Bool
+    func bodyBegins(in transfer: CurlTransfer) -> Bool
 
     /// Interprets the end of a transfer that no callback has ended. The head may be delivered now.
-    func end(_ code: CURLcode, of transfer: Transfer) -> Result<Void, any Error>
+    func end(_ code: CURLcode, of transfer: CurlTransfer) -> Result<Void, any Error>
   }
 
   extension ProtocolHandler {
@@ -76,6 +76,8 @@
     package var fields: HeaderFields
     /// What protocols without header fields say of the file.
     package var file: FileFacts?
+    /// The whole body, if it has come with the head.
+    var body: [UInt8]?
 
     package init(status: Int, fields: HeaderFields = HeaderFields(), file: FileFacts? = nil) {
       self.status = status

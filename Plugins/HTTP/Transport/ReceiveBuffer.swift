@@ -4,7 +4,7 @@
   /// One fast transfer gains from large reads. Many share the network, so that less arrives for each; and the pages that
   /// have once been read into stay in memory.
   enum ReceiveBuffer {
-    /// - Parameter count: The number of transfers of the lane.
+    /// - Parameter count: The number of transfers of the thread.
     static func bytes(ofTransfers count: Int) -> Int {
       switch count {
       case ...32: 256 * 1024

@@ -16,7 +16,7 @@
     case system(Int32)
   }
 
-  extension Transfer {
+  extension CurlTransfer {
     /// Opens the socket for an address that libcurl is about to connect to.
     ///
     /// This is after the look-up of the name, for each attempt and each hop: an address that is refused here is not

@@ -12,11 +12,11 @@
     private var began: ContinuousClock.Instant?
     private var last: ContinuousClock.Instant?
 
-    mutating func mustEnd(_ loop: LaneLoop) -> Bool { mustEnd(turn: loop.now, at: .now, isCalled: loop.hasCommands) }
+    mutating func mustEnd(_ loop: CurlLoop) -> Bool { mustEnd(turn: loop.now, at: .now, isCalled: loop.hasCommands) }
 
     /// - Parameters:
-    ///   - turn: The start of the present turn of the lane.
-    ///   - isCalled: Whether commands wait for the lane.
+    ///   - turn: The start of the present turn of the thread.
+    ///   - isCalled: Whether commands wait for the thread.
     mutating func mustEnd(turn: ContinuousClock.Instant, at now: ContinuousClock.Instant, isCalled: Bool) -> Bool {
       defer { last = now }
       guard self.turn == turn, let last, let began else {

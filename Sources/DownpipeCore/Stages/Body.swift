@@ -1,4 +1,4 @@
-/// A function that takes the chunks of a body one after the other, on the transport's thread.
+/// A function that takes the chunks of a body one after the other, on a thread of the transport or of the reader.
 ///
 /// It returns when the chunk has been dealt with. The transport reads no further until then, which is the only
 /// back-pressure. A sink that throws ends the transfer.
@@ -73,8 +73,8 @@ public struct Body: Sendable {
 
   /// Pushes every chunk through `sink`. Call it once.
   ///
-  /// `sink` runs on the transport's thread. The transport waits for it to return, which is the back-pressure: there is
-  /// no queue, no task hop and no copy. Chunks have any size but are never empty.
+  /// `sink` runs on a thread of the transport, or on the caller's for bytes that are in memory. The transport waits for it
+  /// to return, which is the back-pressure: there is no queue and no task hop for each chunk. Chunks have any size but are never empty.
   /// - Throws: The error thrown by `sink`; ``DownloadError`` when the body ends early; `CancellationError` when the
   ///   task is cancelled.
   public func forEachChunk(_ sink: @escaping ChunkSink) async throws {

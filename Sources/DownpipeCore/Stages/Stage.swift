@@ -20,7 +20,8 @@ public protocol Stage: Sendable {
 extension Stage {
   /// The default: the type's name, without generic arguments.
   public var name: String {
-    let full = String(describing: Self.self)
+    // Not `String(describing:)`, which looks for the protocols of each metatype among all conformances of the process.
+    let full = _typeName(Self.self, qualified: false)
     return String(full.prefix { $0 != "<" })
   }
 

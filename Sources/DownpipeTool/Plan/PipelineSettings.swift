@@ -52,4 +52,16 @@ struct PipelineSettings: Sendable, Hashable {
   var showsAll = false
   /// Whether the pipeline can open URLs. A command that only reads the ledger needs no connections.
   var hasSource = true
+
+  /// Sets how many downloads run at once, as far as the descriptors suffice.
+  mutating func limitJobs(to wanted: Int) {
+    let most = DescriptorLimit.mostDownloads(connections: connections ?? 1)
+    if wanted > most {
+      OutputFile.warn("no more than \(most) at once: the limit of open files is too low for more (ulimit -n)")
+    }
+    jobs = min(wanted, most)
+    // What the command was not asked for must not use up the descriptors.
+    let isScarce = connections == nil && wanted > DescriptorLimit.mostDownloads(connections: Segmented.most)
+    if isScarce { connections = 1 }
+  }
 }

@@ -28,6 +28,8 @@ struct DownloadRun: Sendable {
   /// Whether a ledger has the downloads that have not finished. Otherwise nothing can resume them, and they are removed
   /// at the end.
   var keepsUnfinished = true
+  /// Whether coded bytes that are published are worth a notice. With --keep-encoded they are what was asked for.
+  var showsCodings = true
 
   private enum Step: Sendable {
     case over
@@ -93,6 +95,10 @@ struct DownloadRun: Sendable {
       }
     }
 
+    // As the changes: its end is that of the downloader.
+    let refusals = showsCodings ? downloader.refusals() : nil
+    let notices = Task { if let refusals { await Notices(monitor: monitor).show(refusals) } }
+
     return try await withThrowingTaskGroup(of: Step.self) { group in
       group.addTask { await interruption.wait() ? .interrupted : .nothing }
       group.addTask {
@@ -120,6 +126,7 @@ struct DownloadRun: Sendable {
       if !keepsUnfinished { _ = try? await downloader.removeAll(Self.unfinished) }
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.shutdown()
+      await notices.value
       return try result.get()
     }
   }

@@ -27,7 +27,7 @@ enum ProcessLimits {
         "the limit of processes and threads is too low: allow \(threads + 1) threads for this command, beside those of "
           + "the user's other processes (ulimit -u, or the limit of the container)")
     }
-    guard LimitTrial.limitArenas() else { return }
+    guard LimitTrial.limitArenas() else { return FreedMemory.keep() }
     let needed = threads * LimitTrial.stackSize + space
     guard LimitTrial.canReserve(needed) else {
       fail("the limit of memory is too low: allow \(needed >> 20) MiB more (ulimit -v)")

@@ -33,9 +33,9 @@ struct AbandonedRunTests: EngineSuite {
 
     /// Lets the engine go on, and waits until the run is gone.
     func goOn() async {
-      let runs = await downloader.engine.slots.endings
+      let run = await downloader.engine.state.slots.runs["a"]
       faulty.release()
-      while await downloader.engine.slots.endings == runs { await Task.yield() }
+      while await downloader.engine.state.slots.runs["a"] === run { await Task.yield() }
     }
   }
 
@@ -89,7 +89,7 @@ struct AbandonedRunTests: EngineSuite {
   func leasedAgain(_ moment: FaultyLedger.Moment) async throws {
     let abandoned = try await abandon(holding: moment)
     let again = try await abandoned.addAgain(url)
-    while await abandoned.downloader.engine.slots.runs["a"]?.key.generation != 2 { await Task.yield() }
+    while await abandoned.downloader.engine.state.slots.runs["a"]?.key.generation != 2 { await Task.yield() }
     await abandoned.goOn()
     #expect(storage.bytes(of: try await again.value) == bytes)
     await abandoned.downloader.shutdown()
@@ -125,10 +125,10 @@ struct AbandonedRunTests: EngineSuite {
     try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
     try await open.forget("a")
-    faulty.fail(
-      .record, at: faulty.calls.count { $0 == .record } + 1, times: 1_000, with: DownloadError(.ledger, "broken"))
+    let next = faulty.calls.count { $0 == .records } + 1
+    faulty.fail(.records, at: next, times: 1_000, with: DownloadError(.ledger, "broken"))
     source.release()
-    await observer.wait { $0.last?.kind == .state(.waiting(.elsewhere)) }
+    await faulty.calls(of: .records, atLeast: next)
     await downloader.shutdown()
     #expect(!observer.events(of: "a").contains(where: isRemoval))
   }
@@ -144,11 +144,12 @@ struct AbandonedRunTests: EngineSuite {
     // The record is missing in the first reading, as when it is being added, and cannot be read in the second one.
     let store = try await ledger.open()
     #expect(try await store.remove(.ids(["a"])) { _ in true } == 1)
-    faulty.fail(.record, at: faulty.calls.count { $0 == .record } + 1, with: DownloadError(.ledger, "broken"))
-    await downloader.engine.publishWatched()
+    faulty.fail(.records, at: faulty.calls.count { $0 == .records } + 1, with: DownloadError(.ledger, "broken"))
+    await downloader.engine.noteChangesByOthers()
+    while !faulty.calls.contains(.records) { await Task.yield() }
     #expect(await downloader.engine.hub.isWatched("a"))
-    await downloader.engine.publishWatched()
-    #expect(await !downloader.engine.hub.isWatched("a"), "the next look finds out")
+    // The next look finds out.
+    while await downloader.engine.hub.isWatched("a") { _ = await time.advanceToNextSleeper() }
     await downloader.shutdown()
   }
 }

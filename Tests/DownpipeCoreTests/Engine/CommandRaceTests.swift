@@ -216,8 +216,10 @@ struct CommandRaceTests: EngineSuite {
     let next = try await holdNextExchange(faulty, of: downloader)
     try await downloader.add(contentsOf: requests(1))
     await faulty.calls(of: .exchange, atLeast: next)
-    try await downloader.add(contentsOf: requests(3))
+    let adding = Task { try await downloader.add(contentsOf: requests(3)) }
+    try await settle(downloader)
     faulty.release()
+    _ = try await adding.value
     try await downloader.waitUntilIdle()
     #expect(try await downloader.counts() == [.finished: 3])
     #expect(source.requests.count == 3)

@@ -22,14 +22,16 @@ struct IdleRaceTests: EngineSuite {
     faulty.hold(.isBusy, .after)
     let first = Task { try await downloader.waitUntilIdle() }
     await faulty.held(atLeast: 1)
-    try await downloader.add(DownloadRequest(url, id: "a"))
+    let adding = Task { [url] in try await downloader.add(DownloadRequest(url, id: "a")) }
+    try await settle(downloader)
     let phases = Task {
       try await downloader.waitUntilIdle()
       return try await downloader.counts()
     }
-    while await downloader.engine.idleWaiters.numbers.count < 2 { await Task.yield() }
+    while await downloader.engine.idleWaiters.count < 2 { await Task.yield() }
     faulty.release()
     try await first.value
+    _ = try await adding.value
     await source.held(atLeast: 1)
     try await settle(downloader)
     source.release()

@@ -4,7 +4,7 @@ import Foundation
 import HangLimit
 import Testing
 
-/// The retry policy gets the same failure when it decides on the next mirror and when it decides on the whole run.
+/// The retry policy is asked once for each failure: its decision on a URL is that on the whole run.
 @Suite(.endsHangs)
 struct MirrorDecisionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -38,8 +38,8 @@ struct MirrorDecisionTests: EngineSuite {
     var description: String { "\(code) \(consecutive) \(repeated) \(attempts)" }
   }
 
-  @Test("each failure of a URL is judged as if it were the last URL", arguments: [0, 10_000])
-  func bothQuestionsAreTheSame(progress: Int) async throws {
+  @Test("each failure of a URL is judged once, as if it were the last URL", arguments: [0, 10_000])
+  func oneQuestion(progress: Int) async throws {
     let broken = FakeSource.Script(bytes).failing(after: progress, with: odd)
     let source = FakeSource([url: [broken], mirror: [.init(bytes)]])
     let retry = FakeRetryPolicy { $0.attempts < 4 ? .resume(after: .zero) : .giveUp }
@@ -47,12 +47,27 @@ struct MirrorDecisionTests: EngineSuite {
     let artifact = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror])).value
     #expect(storage.bytes(of: artifact) == bytes)
     let questions = retry.failures.map(Question.init)
-    // Three runs end with a failure, each judged twice; in the fourth run the URL is given up and the mirror is used.
-    try #require(questions.count == 7)
-    for index in 0..<3 { #expect(questions[2 * index] == questions[2 * index + 1]) }
-    #expect(questions.map(\.attempts) == [1, 1, 2, 2, 3, 3, 4])
-    #expect(questions.map(\.consecutive) == (progress > 0 ? Array(repeating: 1, count: 7) : [1, 1, 2, 2, 3, 3, 4]))
+    // Three runs end with a failure; in the fourth run the URL is given up and the mirror is used.
+    #expect(questions.map(\.attempts) == [1, 2, 3, 4])
+    #expect(questions.map(\.consecutive) == (progress > 0 ? [1, 1, 1, 1] : [1, 2, 3, 4]))
     #expect(Set(questions.map(\.code)) == [.invalidResponse])
+    await downloader.shutdown()
+  }
+
+  @Test("a decision is made again if a mirror has brought bytes since, which gives the attempts back")
+  func progressOfAMirror() async throws {
+    let offline = FakeSource.Script.failingToOpen(DownloadError(.offline, "no route"))
+    let source = FakeSource([
+      url: [offline, offline, .init(bytes)],
+      mirror: [.failingToOpen(odd), FakeSource.Script(bytes).failing(after: 10_000, with: odd)],
+    ])
+    let retry = FakeRetryPolicy { _ in .wait(for: .network, atMost: .zero) }
+    let downloader = try await downloader(source, retry: retry)
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror])).value
+    #expect(storage.bytes(of: artifact) == bytes)
+    let questions = retry.failures.map(Question.init)
+    #expect(Set(questions.map(\.code)) == [.offline])
+    #expect(questions.map(\.attempts) == [1, 2, 2] && questions.map(\.repeated) == [1, 2, 1])
     await downloader.shutdown()
   }
 

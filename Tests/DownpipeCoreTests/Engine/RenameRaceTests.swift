@@ -79,16 +79,53 @@ struct RenameRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A storage that can be held before it looks for a file.
+  private final class HeldLook: StorageWrapper {
+    enum Looking { case usual, nextIsHeld, held, released }
+    let base: any Storage
+    let looking = Watched(Looking.usual)
+    init(_ base: any Storage) { self.base = base }
+
+    func contains(_ artifact: Artifact) async -> Bool {
+      let isHeld = looking.update { state in
+        guard state == .nextIsHeld else { return false }
+        state = .held
+        return true
+      }
+      if isHeld { await looking.wait { $0 == .released } }
+      return await base.contains(artifact)
+    }
+  }
+
   @Test("A file that is being renamed is not downloaded again")
   func addedAgain() async throws {
-    let race = try await race([DownloadRequest(url, id: "a")], holding: .add)
-    try await race.end()
-    #expect(try await race.addition.value.map(\.isNew) == [false])
-    let status = try await race.downloader.status(of: "a")
+    let (moving, held) = (FaultyLedger(ledger), HeldLook(storage))
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await Downloader(options: options) {
+      source
+      held
+      moving
+    }
+    _ = try await downloader.add(DownloadRequest(url, id: "a")).value
+    held.looking.update { $0 = .nextIsHeld }
+    let addition = Task { [url] in try await downloader.add(DownloadRequest(url, id: "a")) }
+    await held.looking.wait { $0 == .held }
+    // Two updates note what is about to be moved, and the third one that it has been moved.
+    moving.hold(.update, at: moving.calls.count { $0 == .update } + 3)
+    let rename = Task { try await downloader.rename("a", to: "new") }
+    await moving.held(atLeast: 1)
+    #expect(storage.published.keys.sorted() == ["new"])
+    held.looking.update { $0 = .released }
+    try await settle(downloader)
+    moving.release()
+    #expect(try await rename.value.name == "new")
+    #expect(try await !addition.value.isNew)
+    try await downloader.waitUntilIdle()
+    let status = try await downloader.status(of: "a")
     #expect(status?.name == "new" && status?.state.phase == .finished)
-    #expect(race.source.requests.count == 1)
+    #expect(source.requests.count == 1)
     #expect(storage.published == ["new": bytes])
-    await race.downloader.shutdown()
+    await downloader.shutdown()
   }
 
   /// The file of a download that is added together with one that waits for it is looked at before the addition.

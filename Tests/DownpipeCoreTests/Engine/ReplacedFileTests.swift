@@ -167,6 +167,7 @@ struct ReplacedFileTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await #expect { try await download.value } throws: { ($0 as? DownloadError)?.code == .contentChanged }
     #expect(storage.published.isEmpty)
+    #expect(retry.failures.count { $0.error.code == .contentChanged } == 1, "the policy is asked once")
     await downloader.shutdown()
   }
 }

@@ -20,7 +20,7 @@ struct RunFixture: Sendable {
       storage
     }
     context = EngineContext(options: DownloaderOptions(time: time), store: store, pipeline: pipeline)
-    stages = StartedPipeline(pipeline, sessions: [source], epoch: 0)
+    stages = StartedPipeline(pipeline, sessions: [source], sourcesVersion: 0)
   }
 
   /// An engine whose loop does not run.

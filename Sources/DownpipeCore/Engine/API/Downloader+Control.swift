@@ -111,6 +111,6 @@ extension Downloader {
 
   /// Whether the downloader is suspended; see ``setSuspended(_:)``.
   public var isSuspended: Bool {
-    get async { await engine.mode.isSuspended }
+    get async { await engine.state.mode.isSuspended }
   }
 }

@@ -24,15 +24,14 @@ extension Downloader {
 
 extension Engine {
   fileprivate var bookkeeping: [String: Int] {
-    var sizes = slots.sizes
-    sizes["commands"] = commands.count
-    sizes["work on files"] = fileWork.count
+    var sizes = state.slots.sizes
+    sizes["commands"] = state.commands.count
     sizes["lost removals"] = lostRemovals.count
-    sizes["unpublished downloads"] = unpublished.count
-    sizes["outcomes"] = outbox.waiting.count
-    sizes["waits"] = waits.isAnythingMissing ? 1 : 0
+    sizes["unpublished downloads"] = state.unpublished.count
+    sizes["outcomes"] = state.outbox.waiting.count
+    sizes["waits"] = state.waits.isAnythingMissing ? 1 : 0
     sizes["idle waiters"] = idleWaiters.isEmpty ? 0 : 1
-    sizes["reasons"] = reasons.told.count
+    sizes["reasons"] = state.reasons.told.count
     sizes["watched downloads"] = hub.watchedDownloads.count
     sizes["claims of room"] = context.room.count
     sizes["connections"] = context.connections.count

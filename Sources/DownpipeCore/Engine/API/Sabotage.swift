@@ -8,8 +8,8 @@ package enum Sabotage: Sendable, CaseIterable {
   case lostWakeUp
   /// A leased download is started twice.
   case startsTwice
-  /// Downloads whose outcome has been saved are still counted as being read.
-  case keepsReaders
+  /// The reason of a removed download is still followed.
+  case keepsReasons
   /// A closed gate stops no run.
   case runsPastGates
   /// Each resume begins anew, as if the file on the server had changed.

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// A batch of changes: the downloads that changed since the previous batch, with their latest statuses; see
 /// ``Downloader/changes(every:)``.
 public struct DownloadChanges: Sendable {
@@ -31,8 +29,7 @@ final class ChangeBuffer: Sendable {
   }
 
   static let capacity = 10_000
-  private typealias Waiter = CheckedContinuation<Void, Never>
-  private struct State {
+  private struct State: Sendable {
     var latest = OrderedTable<DownloadID, Change>()
     var isComplete = true
     var isFinished = false
@@ -40,28 +37,26 @@ final class ChangeBuffer: Sendable {
     var isDue = false
     /// When the reader took the previous batch, or when the buffer was made.
     var previous: Duration
-    /// Waits for a change.
-    var reader: Waiter?
-    /// Waits for the end, while the reader sleeps.
-    var ender: Waiter?
+    /// The number of the latest reader, before which earlier ones end.
+    var reader: UInt64 = 0
 
     var isOver: Bool { isFinished || isDue }
     var hasNews: Bool { !latest.isEmpty || !isComplete || isFinished }
   }
-  private let state: Mutex<State>
+  private let state: Monitor<State>
   private let time: any TimeSource
   private let onEnd: @Sendable () -> Void
 
   init(time: any TimeSource, onEnd: @escaping @Sendable () -> Void) {
     self.time = time
     self.onEnd = onEnd
-    state = Mutex(State(previous: time.now))
+    state = Monitor(State(previous: time.now))
   }
 
   deinit { onEnd() }
 
   func record(_ change: Change, of id: DownloadID) {
-    tell { state in
+    state.update { state in
       if state.latest.count >= Self.capacity, state.latest[id] == nil {
         state.isComplete = false
       } else {
@@ -71,53 +66,41 @@ final class ChangeBuffer: Sendable {
   }
 
   /// Records that changes were left out.
-  func recordIncomplete() { tell { $0.isComplete = false } }
+  func recordIncomplete() { state.update { $0.isComplete = false } }
 
-  func finish() {
-    tell { $0.isFinished = true }
-    resume(\.ender)
-  }
+  func finish() { state.update { $0.isFinished = true } }
 
   /// Delivers the next batch without waiting for the interval.
-  func deliver() {
-    state.withLock { $0.isDue = true }
-    resume(\.ender)
-  }
-
-  private func tell(_ change: (inout State) -> Void) {
-    let reader = state.withLock { state in
-      change(&state)
-      defer { state.reader = nil }
-      return state.reader
-    }
-    reader?.resume()
-  }
+  func deliver() { state.update { $0.isDue = true } }
 
   /// Waits for changes, and until `interval` has passed since the previous batch; takes all changes. `nil` at the end.
   func next(every interval: Duration) async -> DownloadChanges? {
-    await sleep(until: state.withLock { $0.previous } + interval)
+    await sleep(until: state.read(\.previous) + interval)
     let batch = await next()
-    state.withLock { $0.previous = time.now }
+    state.update { $0.previous = time.now }
     return batch
   }
 
   /// Sleeps until the instant or the end, or until a batch is due: the last batch is delivered without delay.
   private func sleep(until instant: Duration) async {
-    guard time.now < instant, !state.withLock({ $0.isOver }) else { return }
+    guard time.now < instant, !state.read(\.isOver) else { return }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [time] in try? await time.sleep(until: instant, purpose: .changes) }
-      group.addTask { await self.wait(in: \.ender) { $0.isOver } }
+      group.addTask { try? await self.state.wait { $0.isOver } }
       await group.next()
       group.cancelAll()
     }
   }
 
-  /// Waits until there are changes and takes all of them; `nil` at the end.
+  /// Waits until there are changes and takes all of them; `nil` at the end, or if another reader has come.
   private func next() async -> DownloadChanges? {
-    await wait(in: \.reader) { $0.hasNews }
-    guard !Task.isCancelled else { return nil }
-    let taken = state.withLock { state -> (changes: OrderedTable<DownloadID, Change>, isComplete: Bool)? in
-      if state.latest.isEmpty && state.isComplete { return nil }
+    let number = state.update { state in
+      state.reader += 1
+      return state.reader
+    }
+    do { try await state.wait { $0.hasNews || $0.reader != number } } catch { return nil }
+    let taken = state.update { state -> (changes: OrderedTable<DownloadID, Change>, isComplete: Bool)? in
+      if state.reader != number || (state.latest.isEmpty && state.isComplete) { return nil }
       defer {
         // The next batch is probably as large.
         state.latest = OrderedTable(minimumCapacity: state.latest.count)
@@ -134,32 +117,5 @@ final class ChangeBuffer: Sendable {
       if let status = change.status { statuses.append(status) } else { removed.append(id) }
     }
     return DownloadChanges(statuses: statuses, removed: removed, isComplete: taken.isComplete)
-  }
-
-  /// Waits until the waiter is resumed or the task is cancelled; returns at once if the condition holds.
-  private func wait(
-    in slot: any WritableKeyPath<State, Waiter?> & Sendable, unless isOver: @Sendable (State) -> Bool
-  ) async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        // A second reader takes the place of the first one, which ends.
-        let released = state.withLock { state -> Waiter? in
-          if isOver(state) || Task.isCancelled { return continuation }
-          defer { state[keyPath: slot] = continuation }
-          return state[keyPath: slot]
-        }
-        released?.resume()
-      }
-    } onCancel: {
-      resume(slot)
-    }
-  }
-
-  private func resume(_ slot: any WritableKeyPath<State, Waiter?> & Sendable) {
-    let waiter = state.withLock { state in
-      defer { state[keyPath: slot] = nil }
-      return state[keyPath: slot]
-    }
-    waiter?.resume()
   }
 }

@@ -9,6 +9,8 @@ final class EventHub: Sendable {
     var byDownload = OrderedTable<DownloadID, [Watcher]>()
     var observers: [Watcher] = []
     var changes: [WeakBuffer] = []
+    /// The watchers of ``DownloadEvent/Kind/refused(_:)`` alone, which are no reason to create any other event.
+    var ofRefusals: [Watcher] = []
     var isFinished = false
     /// How many watchers of all downloads there have been, including those that have ended.
     var watchersOfAll = 0
@@ -54,6 +56,10 @@ final class EventHub: Sendable {
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
+    if case .refused = kind {
+      let watchers = state.withLock { $0.ofRefusals }
+      for watcher in watchers { watcher.stream.yield(event(run.read { $0.request }, kind)) }
+    }
     publish(run.id, .run(run)) { event(run.read { $0.request }, kind) }
   }
 
@@ -120,10 +126,11 @@ final class EventHub: Sendable {
   func finish() {
     let (watchers, changes) = state.withLock { state in
       state.isFinished = true
-      let all = state.byDownload.values.flatMap { $0 } + state.observers
+      let all = state.byDownload.values.flatMap { $0 } + state.observers + state.ofRefusals
       let changes = state.changes.compactMap(\.buffer)
       state.byDownload.removeAll()
       state.observers = []
+      state.ofRefusals = []
       state.changes = []
       return (all, changes)
     }
@@ -169,6 +176,26 @@ final class EventHub: Sendable {
     }
     continuation.onTermination = { [weak self] _ in
       self?.state.withLock { $0.observers.removeAll { $0.token == token } }
+    }
+    return stream
+  }
+
+  /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers the newest 256 for a slow
+  /// reader.
+  func refusals() -> AsyncStream<DownloadEvent> {
+    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(256))
+    let token: Int? = state.withLock { state in
+      if state.isFinished { return nil }
+      state.nextToken += 1
+      state.ofRefusals.append(Watcher(token: state.nextToken, stream: continuation))
+      return state.nextToken
+    }
+    guard let token else {
+      continuation.finish()
+      return stream
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { $0.ofRefusals.removeAll { $0.token == token } }
     }
     return stream
   }

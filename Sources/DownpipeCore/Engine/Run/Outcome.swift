@@ -85,24 +85,12 @@ enum Outcome: Sendable {
   }
 
   private static func stop(_ record: inout DownloadRecord, _ reason: StopReason) -> DownloadState {
-    let (state, event) = meaning(of: reason)
+    let (state, event) = reason.meaning
     record.error = nil
     if record.awaited != .link { record.awaited = nil }
     record.apply(event)
     if reason == .restart { record.apply(.restart) }
     return state
-  }
-
-  private static func meaning(of reason: StopReason) -> (DownloadState, Lifecycle.Event) {
-    switch reason {
-    case .gate(let what): (.waiting(.gate(what)), .suspended)
-    case .limit(let what): (.waiting(.limit(what)), .suspended)
-    case .suspend: (.waiting(.suspended), .suspended)
-    case .shutdown, .lostLease, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
-    case .pause: (.paused, .pause)
-    case .pauseAll: (.paused, .pauseAll)
-    case .cancel, .remove: (.cancelled, .cancel)
-    }
   }
 }
 

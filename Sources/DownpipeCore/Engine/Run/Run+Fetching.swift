@@ -9,7 +9,7 @@ extension Run {
   /// Fetches a small file for a step; see ``ProcessingContext/fetch(_:maximumBytes:isNamedByUser:)``.
   func fetch(_ url: URL, _ maximum: Int, isNamedByUser: Bool) async throws -> [UInt8] {
     // The step may have kept its context. Nothing is fetched for a run that has ended.
-    guard stopReason == nil, !state.withLock({ $0.hasEnded }) else { throw CancellationError() }
+    guard stopReason == nil, !isOver else { throw CancellationError() }
     guard let (source, session) = stages.source(for: url) else {
       throw DownloadError(.unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs")
         .located(stage: nil, url: url, attempt: nil)

@@ -17,7 +17,8 @@ extension Run {
       child.tags.insert(FollowUp.tag(of: lineage.root))
       return child
     }
-    try await perform { try await $0.add(marked, following: lineage.root, atMost: limits.count) }
+    let engine = try await perform { $0 }
+    try await engine.add(marked, following: lineage.root, atMost: limits.count) { [self] in try checkWorks() }
   }
 
   /// Makes the download wait for others, for a step; see ``ProcessingContext/wait(for:noting:)``.
@@ -32,13 +33,18 @@ extension Run {
     throw CancellationError()
   }
 
-  /// Performs a command of the run in the engine's loop, unless the run has been stopped.
+  /// Checks that the run works and has not been stopped: a step may have kept its context, and a download that was
+  /// stopped adds nothing more.
+  private func checkWorks() throws {
+    guard stopReason == nil, !isOver else { throw CancellationError() }
+  }
+
+  /// Performs a command of the run in a turn of the engine, unless the run has been stopped.
   private func perform<Value: Sendable>(
     _ body: @escaping @Sendable (isolated Engine) async throws -> Value
   ) async throws -> Value {
     try await context.mailbox.perform { [self] engine in
-      // The step may have kept its context. A download that was stopped adds nothing more.
-      guard stopReason == nil, !state.withLock({ $0.hasEnded }) else { throw CancellationError() }
+      try checkWorks()
       return try await body(engine)
     }
   }

@@ -8,26 +8,11 @@ extension Run {
 
   // MARK: Places
 
-  /// The URL of the request and its mirrors, in the order in which they are asked.
-  var places: [URL] { read { [$0.request.url] + $0.request.mirrors } }
-
-  /// The places that have sent wrong bytes.
-  var excludedPlaces: [URL] { read { context.excludedPlaces.places(of: $0) } }
-
-  /// The first place from an index on that has not sent wrong bytes; `nil` if there is none.
-  func place(from index: Int) -> Int? {
-    let places = places
-    let excluded = excludedPlaces
-    return places.indices.dropFirst(index).first { !excluded.contains(places[$0]) }
-  }
-
   /// Whether there is a place beside the one in use that has not sent wrong bytes.
   var hasOtherPlace: Bool {
     guard read({ !$0.request.mirrors.isEmpty }) else { return false }
     let places = places
-    let current = places[min(state.withLock { $0.place }, places.count - 1)]
-    let excluded = excludedPlaces
-    return places.contains { $0 != current && !excluded.contains($0) }
+    return places.hasOther(than: places.currentURL)
   }
 
   /// Forgets which places were excluded after the download has failed, or when they are all that is left: the next run
@@ -40,7 +25,7 @@ extension Run {
   /// An error with the place that has sent wrong bytes, and all such places if there are several.
   func naming(_ error: DownloadError) -> DownloadError {
     var error = error
-    var wrong = excludedPlaces
+    var wrong = read { context.excludedPlaces.places(of: $0) }
     if Self.provesWrongBytes.contains(error.code) {
       let known = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges).known.map(\.place) }
       if known.count > 1 {
@@ -52,7 +37,7 @@ extension Run {
       if wrong.count < 2 { return error }
     }
     if error.code == .pieceMismatch {
-      let senders = state.withLock { $0.wrongPieceSenders }
+      let senders = state.withLock { $0.places.senders }
       if let first = senders.first { error = error.located(stage: nil, url: first, attempt: nil) }
       wrong += senders.filter { !wrong.contains($0) }
     }
@@ -75,9 +60,8 @@ extension Run {
     if error.code == .pieceMismatch, let wrong = error.wrongBytes { return try await repairs(wrong, after: error) }
     guard Self.provesWrongBytes.contains(error.code), stopReason == nil, !Task.isCancelled else { return false }
     let places = places
-    let current = places[min(state.withLock { $0.place }, places.count - 1)]
     let (known, unknown) = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges) }
-    let others = known.filter { $0.place != current }
+    let others = known.filter { $0.place != places.currentURL }
     if !others.isEmpty, known.count > 1 || !unknown.isEmpty {
       // No mixture again: it would not be known who is wrong.
       context.doubtedMirrors.insert(id)
@@ -86,16 +70,13 @@ extension Run {
       transferAgain()
       return true
     }
-    let excluded = excludedPlaces
-    guard unknown.isEmpty, let wrong = known.first?.place,
-      places.contains(where: { $0 != wrong && !excluded.contains($0) })
-    else { return false }
+    guard unknown.isEmpty, let wrong = known.first?.place, places.hasOther(than: wrong) else { return false }
     note(naming(error))
     context.excludedPlaces.insert(wrong, of: record)
-    let next = places.firstIndex(of: wrong).flatMap { place(from: $0 + 1) } ?? place(from: 0) ?? 0
+    let next = self.places.next(insteadOf: wrong)
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     try await forget(read { $0.checkpoint.ranges })
-    state.withLock { $0.place = next }
+    use(next)
     transferAgain()
     return true
   }
@@ -107,12 +88,12 @@ extension Run {
   /// - Returns: `false` when every place was asked.
   private func repairs(_ wrong: ByteRangeSet, after error: DownloadError) async throws -> Bool {
     guard stopReason == nil, !Task.isCancelled else { return false }
-    let places = places
+    let current = places.currentURL
     state.withLock { state in
       let known = state.origins.origins(of: wrong).known.map(\.place)
-      state.wrongPieceSenders = known.isEmpty ? [places[min(state.place, places.count - 1)]] : known
+      state.places.senders = known.isEmpty ? [current] : known
     }
-    let hasNext = nextRepairPlace != nil
+    let hasNext = places.nextForPieces != nil
     let isLeft = hasNext || takeWholePlace()
     if isLeft { note(naming(error)) }
     // The digests of the pieces prove the bytes on disk; marks would have to cover each range of them.
@@ -126,20 +107,12 @@ extension Run {
 
   /// Goes on with a place that has not sent wrong bytes, but sends the file as a whole only.
   private func takeWholePlace() -> Bool {
-    let places = places
+    let index = places.nextForWhole
     return state.withLock { state in
-      guard let place = state.wholePlaces.popLast(), let index = places.firstIndex(of: place) else { return false }
-      state.place = index
+      guard state.places.wholeOnly.popLast() != nil, let index else { return false }
+      state.places.current = index
       return true
     }
-  }
-
-  /// The index of the place from which wrong pieces are to be fetched next; `nil` if all were asked.
-  var nextRepairPlace: Int? {
-    let (places, excluded) = (places, excludedPlaces)
-    let (senders, asked) = state.withLock { ($0.wrongPieceSenders, $0.repairPlaces) }
-    let left = places.indices.filter { !excluded.contains(places[$0]) && !asked.contains(places[$0]) }
-    return left.first { !senders.contains(places[$0]) } ?? left.first
   }
 
   private func transferAgain() {

@@ -1,41 +1,6 @@
 internal import Foundation
 internal import Synchronization
 
-/// Why the engine stops a run.
-enum StopReason: Sendable, Hashable {
-  case gate(String)
-  case limit(String)
-  case pause
-  case pauseAll
-  case restart
-  case cancel
-  case remove
-  case shutdown
-  case suspend
-  /// The request has changed in a way that the work depends on: the next run works for the new one.
-  case changed
-  case lostLease
-  case tooSlow(DownloadError)
-
-  /// The name of the case.
-  var name: String {
-    switch self {
-    case .gate: "gate"
-    case .limit: "limit"
-    case .pause: "pause"
-    case .pauseAll: "pauseAll"
-    case .restart: "restart"
-    case .cancel: "cancel"
-    case .remove: "remove"
-    case .shutdown: "shutdown"
-    case .suspend: "suspend"
-    case .changed: "changed"
-    case .lostLease: "lostLease"
-    case .tooSlow: "tooSlow"
-    }
-  }
-}
-
 /// One leased download while it is worked on, from the lease to its ``Outcome``.
 ///
 /// A run owns the task that does the work. State that other tasks read, such as status and speed, is protected by a
@@ -62,16 +27,10 @@ final class Run: Sendable {
     var watch: SpeedWatch?
     /// Whether this run has refreshed its link.
     var hasFreshLink = false
-    /// The index of the URL in use: 0 for the request's URL, then its mirrors.
-    var place = 0
+    /// What the run has learnt of its places.
+    var places = Places.Memory()
     /// Which places have brought the bytes on disk.
     var origins = ByteOrigins()
-    /// The places that have sent the pieces that were found wrong last.
-    var wrongPieceSenders: [URL] = []
-    /// The places that were asked for wrong pieces again.
-    var repairPlaces: [URL] = []
-    /// Those of them that send the file as a whole only.
-    var wholePlaces: [URL] = []
     /// How the next transfer fetches wrong pieces again; `nil` if none were found.
     var repair: Repair?
     /// Whether the bytes are of no use although the failure is not one of bytes.
@@ -97,9 +56,6 @@ final class Run: Sendable {
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
     var inPlaceAtRemoval: StoredArtifact?
     var task: Task<Void, Never>?
-    var hasEnded = false
-    var waiters = OrderedTable<UInt64, CheckedContinuation<Void, Never>>()
-    var lastWaiter: UInt64 = 0
   }
 
   let context: EngineContext
@@ -115,6 +71,8 @@ final class Run: Sendable {
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
+  /// Whether the outcome is in the ledger.
+  private let ending = Monitor(false)
 
   init(_ record: DownloadRecord, _ stages: StartedPipeline, _ context: EngineContext) {
     self.context = context
@@ -143,6 +101,7 @@ final class Run: Sendable {
         let room = await context.availableBytes()
         state.withLock { $0.roomAtFailure = room }
       }
+      if case .published = outcome { context.furthest.forget(id) }
       context.mailbox.post(outcome, of: self)
     }
     let isStopped = state.withLock { state in
@@ -198,56 +157,20 @@ final class Run: Sendable {
     }
   }
 
+  /// Whether the run has ended: its outcome is in the ledger.
+  var isOver: Bool { ending.value }
+
   /// Returns when the outcome is in the ledger and the run has ended.
-  func end() async {
-    await withCheckedContinuation { wait($0, makeWaiter()) }
-  }
+  func end() async { await ending.waitThroughCancellation { $0 } }
 
   /// Waits like ``end()``, but can be cancelled, for example if a step commands its own download.
   /// - Throws: `CancellationError`.
-  func endUnlessCancelled() async throws {
-    let number = makeWaiter()
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        wait(continuation, number)
-        // The handler may have run before the continuation was stored.
-        if Task.isCancelled { release(number) }
-      }
-    } onCancel: {
-      release(number)
-    }
-    try Task.checkCancellation()
-  }
+  func endUnlessCancelled() async throws { try await ending.wait { $0 } }
 
-  private func release(_ number: UInt64) {
-    state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
-  }
-
-  private func makeWaiter() -> UInt64 {
-    state.withLock { state in
-      state.lastWaiter += 1
-      return state.lastWaiter
-    }
-  }
-
-  private func wait(_ continuation: CheckedContinuation<Void, Never>, _ number: UInt64) {
-    let isOver = state.withLock { state in
-      if state.hasEnded { return true }
-      state.waiters[number] = continuation
-      return false
-    }
-    if isOver { return continuation.resume() }
-  }
-
-  /// Marks the run as ended and resumes its waiters.
+  /// Marks the run as ended and resumes those that wait for it, in the order in which they began to wait.
   func hasEnded() {
-    let waiters = state.withLock { state in
-      state.hasEnded = true
-      state.task = nil
-      defer { state.waiters.removeAll() }
-      return state.waiters
-    }
-    for waiter in waiters.values { waiter.resume() }
+    state.withLock { $0.task = nil }
+    ending.update { $0 = true }
   }
 
   // MARK: The record
@@ -299,6 +222,9 @@ final class Run: Sendable {
 
   func announce(_ kind: DownloadEvent.Kind) { context.hub.publish(kind, of: self) }
 
+  /// Publishes the present state again, because the request has changed.
+  func announcePresentState() { announce(.state(state.withLock { $0.publicState })) }
+
   func announce(state: DownloadState) {
     self.state.withLock { mine in
       mine.publicState = state
@@ -336,25 +262,5 @@ final class Run: Sendable {
       // A step may have kept its context.
       if case .processing = state.publicState { state.stepProgress = progress }
     }
-  }
-}
-
-extension DownloadStatus {
-  /// Creates a status from a record and a state, which the record alone does not determine.
-  init(
-    record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, stepProgress: StepProgress? = nil,
-    moreFetched: Int64 = 0, in storage: any Storage
-  ) {
-    self.init(
-      id: record.id, request: record.request, state: state,
-      progress: progress
-        ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
-      stepProgress: stepProgress, attempts: record.attempts, resumedFrom: record.resumedFrom,
-      bytesFetched: record.bytesFetched + moreFetched,
-      name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
-        ?? record.steps.artifact?.name ?? record.request.destination.name
-        ?? record.checkpoint.name,
-      earlierArtifact: record.artifactInPlace.flatMap { try? storage.artifact(from: $0) },
-      createdAt: record.createdAt, updatedAt: record.updatedAt)
   }
 }

@@ -15,65 +15,81 @@ extension Run {
     if let notice = chain.notice, done == 0 { announce(.refused(notice)) }
     if chain.endOfDecoding == 0, file.isUntouched { try checkSize(of: file.artifact) }
     if !chain.links.isEmpty { try checkLength(of: file) }
-    for (index, link) in chain.links.enumerated() where index >= done {
-      let step = link.step
-      guard link.isDecoder || read({ $0.request.steps.contains(step.name) }) else { continue }
-      let question = try await processingContext(
-        for: file.artifact, of: step.name, digests: link.digests, withWorkspace: false)
-      guard step.isNeeded(question) else { continue }
-      update { _ = $0.apply(.bytesComplete) }
-      announce(state: .processing(step: step.name))
-      let input = file.artifact
-      if let kind = step.input, kind != input.kind {
-        throw DownloadError(
-          .invalidPipeline, "\(step.name) takes a \(kind.rawValue) but is given a \(input.kind.rawValue)",
-          stage: step.name)
-      }
-      // Steps read their input by path, as does the next run after a crash: the partial needs a name.
-      if file.isUntouched {
-        try await located(storageName) { try file.partial.persist() }
-        // If the chain starts again from the partial, the mark proves that its bytes are unchanged.
-        if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
-      }
-      file.mayLeaveTraces = true
-      let follower =
-        file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
-      let context = try await processingContext(
-        for: input, of: step.name, digests: link.digests, withWorkspace: true, follower: follower,
-        isUntouched: file.isUntouched && chain.endOfDecoding == 0)
-      let output: Artifact
-      do {
-        output = try await located(step.name, as: .processing) {
-          try await withTaskExecutorPreference(self.context.executors.blocking) {
-            try await step.process(input, context)
-          }
-        }
-      } catch var error as DownloadError
-        where error.code == .pieceMismatch && (!file.isUntouched || error.wrongBytes?.isEmpty != false)
-      {
-        // Not of the bytes that were downloaded, or not known, so they cannot be fetched again one by one.
-        (error.code, error.wrongBytes) = (.digestMismatch, nil)
-        throw error
-      } catch let error as DownloadError where error.code == .damaged {
-        throw judged(error, of: chain.links[..<index])
-      }
-      if follower != nil { await file.following?.end(at: index) }
-      if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
-      // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
-      update { record in
-        record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output))
-        record.checkpoint.isComplete = true
-      }
-      try Task.checkCancellation()
-      try await save([.steps, .checkpoint])
-      state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
-      announce(.stepFinished(name: step.name))
-      if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
-        try await located(storageName) { try await storage.remove(input) }
-      }
-      file.isUntouched = file.isUntouched && output.location == input.location
-      file.artifact = output
+    var position = done
+    while let index = try nextStep(in: chain, from: position, for: file.artifact) {
+      try await perform(index, of: chain, on: &file)
+      position = index + 1
     }
+  }
+
+  /// The position of the next step that the download needs; `nil` if only the publication is left.
+  ///
+  /// - Parameter position: The number of links of the chain that are behind the artifact.
+  func nextStep(in chain: RunChain, from position: Int, for artifact: Artifact) throws -> Int? {
+    try chain.links.indices.dropFirst(position).first { index in
+      let link = chain.links[index]
+      guard link.isDecoder || read({ $0.request.steps.contains(link.step.name) }) else { return false }
+      return link.step.isNeeded(try processingContext(for: artifact, of: link.step.name, digests: link.digests))
+    }
+  }
+
+  /// Runs one step, and records it.
+  private func perform(_ index: Int, of chain: RunChain, on file: inout CompleteFile) async throws {
+    let link = chain.links[index]
+    let step = link.step
+    update { _ = $0.apply(.bytesComplete) }
+    announce(state: .processing(step: step.name))
+    let input = file.artifact
+    if let kind = step.input, kind != input.kind {
+      throw DownloadError(
+        .invalidPipeline, "\(step.name) takes a \(kind.rawValue) but is given a \(input.kind.rawValue)",
+        stage: step.name)
+    }
+    // Steps read their input by path, as does the next run after a crash: the partial needs a name.
+    if file.isUntouched {
+      try located(storageName) { try file.partial.persist() }
+      // If the chain starts again from the partial, the mark proves that its bytes are unchanged.
+      if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
+    }
+    file.mayLeaveTraces = true
+    let follower =
+      file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
+    let workspace = try await located(storageName) { try await storage.workspace(key) }
+    let context = try processingContext(
+      for: input, of: step.name, digests: link.digests, workspace: workspace, follower: follower,
+      isUntouched: file.isUntouched && chain.endOfDecoding == 0)
+    let output: Artifact
+    do {
+      output = try await located(step.name, as: .processing) {
+        try await withTaskExecutorPreference(self.context.executors.blocking) {
+          try await step.process(input, context)
+        }
+      }
+    } catch var error as DownloadError
+      where error.code == .pieceMismatch && (!file.isUntouched || error.wrongBytes?.isEmpty != false)
+    {
+      // Not of the bytes that were downloaded, or not known, so they cannot be fetched again one by one.
+      (error.code, error.wrongBytes) = (.digestMismatch, nil)
+      throw error
+    } catch let error as DownloadError where error.code == .damaged {
+      throw judged(error, of: chain.links[..<index])
+    }
+    if follower != nil { await file.following?.end(at: index) }
+    if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
+    // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
+    update { record in
+      record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output))
+      record.checkpoint.isComplete = true
+    }
+    try Task.checkCancellation()
+    try await save([.steps, .checkpoint])
+    state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
+    announce(.stepFinished(name: step.name))
+    if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
+      try await located(storageName) { try await storage.remove(input) }
+    }
+    file.isUntouched = file.isUntouched && output.location == input.location
+    file.artifact = output
   }
 
   /// What it means that a step has found its input damaged. If a step before it has verified the digest of the file, the
@@ -130,10 +146,9 @@ extension Run {
 
   /// The context for a step, or for the storage when it publishes.
   func processingContext(
-    for input: Artifact, of step: String, digests: [FileDigest], withWorkspace: Bool,
+    for input: Artifact, of step: String, digests: [FileDigest], workspace: String? = nil,
     follower: (any TransferFollower)? = nil, isUntouched: Bool = false
-  ) async throws -> ProcessingContext {
-    let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
+  ) throws -> ProcessingContext {
     let replaced = read { $0.earlierArtifact }.flatMap { try? storage.artifact(from: $0) }
     let context = read { record in
       ProcessingContext(

@@ -20,7 +20,7 @@ final class HostConnections: Sendable {
     /// The number of added connections that were told to end and have not been closed.
     var ending = 0
     /// The downloads that wait for a place, the longest first.
-    var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, any Error>)] = []
+    var waiters: [(number: UInt64, turn: Completion)] = []
 
     func hasRoom(_ limit: Int?) -> Bool { limit.map { open.count < $0 } ?? true }
 
@@ -34,15 +34,15 @@ final class HostConnections: Sendable {
     mutating func close(_ number: UInt64, _ limit: Int?) -> [@Sendable () -> Void] {
       guard open.remove(number) != nil else { return [] }
       if extras.remove(number) != nil, added.removeValue(forKey: number) == nil { ending -= 1 }
-      return settle(limit)
+      return grantTurns(limit)
     }
 
     /// Gives free places to downloads that wait, and returns the added connections that must end.
-    mutating func settle(_ limit: Int?) -> [@Sendable () -> Void] {
+    mutating func grantTurns(_ limit: Int?) -> [@Sendable () -> Void] {
       while hasRoom(limit), !waiters.isEmpty {
         let first = waiters.removeFirst()
         open.insert(first.number)
-        first.continuation.resume()
+        first.turn.complete()
       }
       guard let limit else { return [] }
       // Those that were told to end are still open.
@@ -68,11 +68,14 @@ final class HostConnections: Sendable {
   /// The number of hosts with connections.
   var count: Int { state.withLock { $0.hosts.count } }
 
+  /// The number of downloads that wait for a place at a host, for tests.
+  func waiting(_ host: String) -> Int { state.withLock { $0.hosts[host]?.waiters.count ?? 0 } }
+
   /// Changes the limit. Added connections beyond it are ended.
   func setLimit(_ limit: Int?) {
     let ends = state.withLock { state in
       state.limit = limit
-      return state.hosts.keys.sorted().flatMap { state.hosts[$0]?.settle(limit) ?? [] }
+      return state.hosts.keys.sorted().flatMap { state.hosts[$0]?.grantTurns(limit) ?? [] }
     }
     for end in ends { end() }
   }
@@ -80,30 +83,27 @@ final class HostConnections: Sendable {
   /// Waits until a download may open its first connection to a host, for which added ones are ended.
   /// - Throws: `CancellationError`.
   func open(_ host: String) async throws -> Ticket {
-    if let ticket = openNow(host) { return ticket }
-    let ticket = Ticket(host: host, number: nextNumber())
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        let ends = state.withLock { state in
-          state.hosts[host, default: Host()].waiters.append((ticket.number, continuation))
-          return state.hosts[host]?.settle(state.limit) ?? []
-        }
-        for end in ends { end() }
-        // The handler may have run before the continuation was stored.
-        if Task.isCancelled { giveUp(ticket) }
-      }
-    } onCancel: {
+    let (ticket, turn, ends) = request(host)
+    guard let turn else { return ticket }
+    for end in ends { end() }
+    do { try await turn.wait() } catch {
       giveUp(ticket)
+      throw error
     }
     return ticket
   }
 
-  /// Opens the first connection of a download without waiting, if there is a place and no download waits for one.
-  private func openNow(_ host: String) -> Ticket? {
+  /// Takes a place for the first connection of a download, or requests one.
+  /// - Returns: The turn to wait for, if there is no place or another download waits for one, and the added connections
+  ///   to end.
+  private func request(_ host: String) -> (Ticket, turn: Completion?, ends: [@Sendable () -> Void]) {
     state.withLock { state in
-      guard state.hosts[host, default: Host()].takePlace(state.lastNumber + 1, state.limit) else { return nil }
       state.lastNumber += 1
-      return Ticket(host: host, number: state.lastNumber)
+      let ticket = Ticket(host: host, number: state.lastNumber)
+      if state.hosts[host, default: Host()].takePlace(ticket.number, state.limit) { return (ticket, nil, []) }
+      let turn = Completion()
+      state.hosts[host]?.waiters.append((ticket.number, turn))
+      return (ticket, turn, state.hosts[host]?.grantTurns(state.limit) ?? [])
     }
   }
 
@@ -143,18 +143,12 @@ final class HostConnections: Sendable {
     for end in ends { end() }
   }
 
-  private func nextNumber() -> UInt64 {
-    state.withLock { state in
-      state.lastNumber += 1
-      return state.lastNumber
-    }
-  }
-
+  /// Gives up a place that was requested, also if it has been given meanwhile.
   private func giveUp(_ ticket: Ticket) {
-    let waiter = state.withLock { state in
+    let isWaiting = state.withLock { state in
       let index = state.hosts[ticket.host]?.waiters.firstIndex { $0.number == ticket.number }
-      return index.flatMap { state.hosts[ticket.host]?.waiters.remove(at: $0) }
+      return index.flatMap { state.hosts[ticket.host]?.waiters.remove(at: $0) } != nil
     }
-    waiter?.continuation.resume(throwing: CancellationError())
+    if !isWaiting { close(ticket) }
   }
 }

@@ -29,14 +29,14 @@ final class SegmentWriter: CheckpointedWriter {
   let news: AsyncStream<Void>
 
   /// - Parameter proofAt: The number of bytes on disk that the first body is compared with; 0 for none.
-  init(_ table: SegmentTable, partial: any Partial, run: Run, bytesBetween: Int64, proofAt: Int64) {
+  init(_ table: SegmentTable, partial: any Partial, run: Run, checkpoints policy: CheckpointPolicy, proofAt: Int64) {
     self.table = Mutex(table)
     self.partial = partial
     self.run = run
     self.proofAt = proofAt
     isProvenFlag = Atomic(proofAt == 0)
     hasFront = Atomic(table.hasFront)
-    checkpoints = CheckpointRequests(bytesBetween: bytesBetween)
+    checkpoints = CheckpointRequests(policy, time: run.context.time)
     (news, newsSender) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 

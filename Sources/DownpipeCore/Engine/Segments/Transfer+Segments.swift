@@ -70,18 +70,18 @@ extension Transfer {
     let table = SegmentTable(total: total, written: onDisk)
     let end = onDisk.ranges.first { $0.lowerBound >= offset }?.lowerBound ?? total
     let writer = SegmentWriter(
-      table, partial: partial, run: run, bytesBetween: book.bytesBetween, proofAt: start < offset ? offset : 0)
+      table, partial: partial, run: run, checkpoints: book.policy, proofAt: start < offset ? offset : 0)
     var reference = Checkpoint(
       total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? asked.url).resourceKey)
     reference.mediaType = reply.mediaType
     var places = SegmentPlaces(asked.url, reference: reference)
     if !run.context.doubtedMirrors.contains(run.id) {
       // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
-      let excluded = run.excludedPlaces
-      func isUsable(_ url: URL) -> Bool { run.context.trust.level(of: url) == .full && !excluded.contains(url) }
-      for url in laterMirrors where isUsable(url) { places.add(url) }
-      for url in isVerified(reply) ? reply.duplicates : [] where isUsable(url) {
-        places.add(url, isNamedByServer: true)
+      for other in run.places.beside(duplicates: isVerified(reply) ? reply.duplicates : [])
+      where run.context.trust.level(of: other.url) == .full
+        && (other.isNamedByServer || run.stages.source(for: other.url) != nil)
+      {
+        places.add(other.url, isNamedByServer: other.isNamedByServer)
       }
     }
     let urls = places.urls
@@ -121,12 +121,6 @@ extension Transfer {
         || record.request.pieces?.algorithm.isStrong == true
       return isStrong && record.request.steps.verifiesDigests(of: run.pipeline.steps)
     }
-  }
-
-  /// The mirrors behind the URL in use that a source of the pipeline accepts.
-  private var laterMirrors: [URL] {
-    let place = run.state.withLock { $0.place }
-    return run.read { $0.request.mirrors.dropFirst(place) }.filter { run.stages.source(for: $0) != nil }
   }
 }
 

@@ -2,20 +2,14 @@ internal import Synchronization
 
 /// Writes the chunks of one body to the partial, and checks them: their length, and those that are already on disk.
 ///
-/// If a whole body differs from the bytes on disk, and the retry policy would restart after that, the body takes the
-/// place of these bytes from the first difference on: another request would only fetch the same body again. The partial
-/// is cut there first. So however the process ends, all bytes on disk are of one representation, and the ledger, which
+/// If a whole body differs from the bytes on disk, and it has a replacement, because the retry policy would restart after
+/// that, the body takes the place of these bytes from the first difference on: another request would only fetch the same
+/// body again. The partial is cut there first. So however the process ends, all bytes on disk are of one representation, and the ledger, which
 /// may still have the old checkpoint, finds out by size and marks how many there are.
 ///
 /// Runs on the transport's thread, one chunk after the other. Other threads read its atomics.
 final class BodyWriter: CheckpointedWriter {
-  /// The position of the body's first byte.
-  let start: Int64
-  /// The number of bytes on disk when the body began.
-  private let kept: Int64
-  private let expectedEnd: Int64?
-  /// Whether the reply has announced its end; otherwise the file is known to end there.
-  private let isEndAnnounced: Bool
+  private let bounds: BodyBounds
   /// The representation of the body, if it may take the place of the bytes on disk.
   private let replacement: Adoption?
   /// The position from which the body has taken the place of the bytes on disk; -1 if it has not.
@@ -23,26 +17,23 @@ final class BodyWriter: CheckpointedWriter {
   private let partial: any Partial
   private let run: Run
   private let book: CheckpointBook
-  private let maximumSize: Int64?
   private let position: Atomic<Int64>
   private let checkpoints: CheckpointRequests
 
   init(
-    partial: any Partial, run: Run, book: CheckpointBook, start: Int64, compareUntil: Int64, end: Int64?,
-    isEndAnnounced: Bool = true, maximumSize: Int64?, replacement: Adoption? = nil
+    partial: any Partial, run: Run, book: CheckpointBook, _ bounds: BodyBounds, replacement: Adoption? = nil
   ) {
     self.partial = partial
     self.run = run
     self.book = book
-    self.start = start
-    self.kept = compareUntil
-    self.expectedEnd = end
-    self.isEndAnnounced = isEndAnnounced
-    self.maximumSize = maximumSize
+    self.bounds = bounds
     self.replacement = replacement
-    position = Atomic(start)
-    checkpoints = CheckpointRequests(bytesBetween: book.bytesBetween)
+    position = Atomic(bounds.start)
+    checkpoints = CheckpointRequests(book.policy, time: run.context.time)
   }
+
+  /// The position of the body's first byte.
+  var start: Int64 { bounds.start }
 
   /// Whether the body has taken the place of the bytes on disk.
   var hasReplaced: Bool { replacedFrom.load(ordering: .acquiring) >= 0 }
@@ -50,11 +41,11 @@ final class BodyWriter: CheckpointedWriter {
   /// Bytes before this position are on disk and are compared instead of written.
   var compareUntil: Int64 {
     let replaced = replacedFrom.load(ordering: .acquiring)
-    return replaced >= 0 ? replaced : kept
+    return replaced >= 0 ? replaced : bounds.compareUntil
   }
 
   /// The position after the last announced byte; `nil` if the reply has no length.
-  var end: Int64? { hasReplaced ? replacement?.total?.bytes : expectedEnd }
+  var end: Int64? { hasReplaced ? replacement?.total?.bytes : bounds.end }
 
   var provenBytes: ByteRangeSet? {
     let offset = offset
@@ -76,8 +67,8 @@ final class BodyWriter: CheckpointedWriter {
     try checkpoints.check()
     let count = Int64(bytes.byteCount)
     run.fetched.wrappingAdd(count, ordering: .relaxed)
-    if let maximumSize, count > maximumSize - offset {
-      throw DownloadError(.tooLarge, "the file has more than the maximum of \(maximumSize) bytes")
+    if let maximum = bounds.maximum, count > maximum - offset {
+      throw DownloadError(.tooLarge, "the file has more than the maximum of \(maximum) bytes")
     }
     if offset < compareUntil {
       let overlap = Int(min(count, compareUntil - offset))
@@ -89,7 +80,7 @@ final class BodyWriter: CheckpointedWriter {
       if bytes.isEmpty { return }
     }
     if let end, Int64(bytes.byteCount) > end - offset {
-      throw isEndAnnounced || hasReplaced
+      throw bounds.isEndAnnounced || hasReplaced
         ? DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
         : DownloadError(.sizeChanged, "the file on the server has more than the \(end) bytes that it had before")
     }
@@ -108,11 +99,12 @@ final class BodyWriter: CheckpointedWriter {
   }
 
   /// Lets the body take the place of the bytes on disk from their first difference on.
-  /// - Throws: `.contentChanged` if the retry policy would not restart, or if the body is not the whole file.
+  /// - Throws: `.contentChanged` if there is no replacement: the retry policy would not restart, or the body is not the
+  ///   whole file.
   private func replace(at offset: Int64) throws {
     let error = DownloadError(
       .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed")
-    guard let replacement, case .restart = run.decision(on: run.failure(error)) else { throw error }
+    guard let replacement else { throw error }
     do { try partial.truncate(to: offset) } catch {
       throw DownloadError(error, as: .storage, stage: run.storageName)
     }

@@ -42,7 +42,7 @@ final class CheckpointBook: Sendable {
     state = Mutex(State(durable: ranges, committedBytes: ranges.byteCount))
   }
 
-  private var policy: CheckpointPolicy { run.context.options.checkpoints }
+  var policy: CheckpointPolicy { run.context.options.checkpoints }
 
   /// Whether a checkpoint of this transfer has been committed.
   var hasCommitted: Bool { state.withLock { $0.hasCommitted } }
@@ -72,9 +72,6 @@ final class CheckpointBook: Sendable {
     guard let end = writer.end else { return false }
     return end - writer.start <= min(Self.bytesWithoutCheckpoint, policy.bytes)
   }
-
-  /// The number of bytes between two checkpoints.
-  var bytesBetween: Int64 { min(max(1, policy.bytes), 1 << 60) }
 
   /// Receives a body and commits checkpoints meanwhile, after a number of bytes or a time.
   ///
@@ -131,10 +128,7 @@ final class CheckpointBook: Sendable {
     _ bytes: ByteRangeSet, of writer: some CheckpointedWriter, in partial: any Partial, adopting adoption: Adoption?
   ) async throws {
     do {
-      try await run.located(run.storageName) {
-        try await flush(partial)
-        try checkLength(of: partial, holding: bytes)
-      }
+      try await flush(partial, holding: bytes)
     } catch {
       // The disk may have lost bytes: write no more to it.
       writer.abort(with: DownloadError(error, as: .storage))
@@ -146,11 +140,8 @@ final class CheckpointBook: Sendable {
   /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let bytes = run.read { $0.partialRanges }
-    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= bytesBetween else { return }
-    try await run.located(run.storageName) {
-      try await flush(partial)
-      try checkLength(of: partial, holding: bytes)
-    }
+    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= policy.bytesBetween else { return }
+    try await flush(partial, holding: bytes)
     try await commit(bytes, in: partial)
   }
 
@@ -201,6 +192,14 @@ final class CheckpointBook: Sendable {
     } catch let error where !(error is CancellationError) {
       if partial.isNamed { state.withLock { $0.flushHasFailed = true } }
       throw error
+    }
+  }
+
+  /// Flushes the written bytes, and checks that the partial has those that a checkpoint will claim.
+  private func flush(_ partial: any Partial, holding bytes: ByteRangeSet) async throws {
+    try await run.located(run.storageName) {
+      try await flush(partial)
+      try checkLength(of: partial, holding: bytes)
     }
   }
 

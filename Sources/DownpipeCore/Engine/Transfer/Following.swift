@@ -263,14 +263,9 @@ final class Following: Sendable {
 
   /// Whether the gates that protect a disk leave more than the running downloads need.
   private func hasRoom() async -> Bool {
-    let gates = run.pipeline.gates
-    guard !gates.isEmpty else { return true }
-    let candidate = run.read { $0.candidate }
-    for gate in gates {
-      // A gate that cannot read its disk is open.
-      guard let room = (try? await gate.room(for: candidate)) ?? nil else { continue }
-      if room.subtractingReportingOverflow(run.context.room.total).partialValue < Self.room { return false }
+    let tight = await run.gate {
+      $0.subtractingReportingOverflow(run.context.room.total).partialValue < Self.room
     }
-    return true
+    return tight == nil
   }
 }

@@ -29,29 +29,33 @@ extension Transfer {
       } catch let error as DownloadError where error.code == .noSpace && run.stopReason == nil && !book.hasLostBytes {
         // A step can write when the file is complete: the repair needs the space first.
         guard await following.givesRoom() else { throw error }
-        run.state.withLock { _ = $0.repairPlaces.popLast() }
+        run.state.withLock { _ = $0.places.askedForPieces.popLast() }
       }
     }
   }
 
   private func fillGapsFromAny(into partial: any Partial) async throws {
     var failure: DownloadError?
-    while let place = run.nextRepairPlace, let url = run.places.dropFirst(place).first {
+    while let (place, url) = nextForPieces {
       run.state.withLock { state in
-        state.repairPlaces.append(url)
-        state.place = place
+        state.places.askedForPieces.append(url)
+        state.places.current = place
       }
       do {
         if try await fillGaps(from: url, into: partial) { return }
       } catch let error as DownloadError where run.stopReason == nil && isFault(error, ofSourceAt: url) {
         failure = failure ?? error
-        if run.nextRepairPlace != nil { run.announce(.attemptFailed(error)) }
+        if nextForPieces != nil { run.announce(.attemptFailed(error)) }
       }
     }
     // The right pieces behind a gap are worth another attempt, unless a place sends the whole file.
-    if let failure, run.state.withLock({ $0.wholePlaces.isEmpty }) { throw failure }
-    let first = run.place(from: 0) ?? 0
-    run.state.withLock { $0.place = first }
+    if let failure, run.state.withLock({ $0.places.wholeOnly.isEmpty }) { throw failure }
+    run.use(run.places.firstOfAll)
+  }
+
+  private var nextForPieces: (place: Int, url: URL)? {
+    let places = run.places
+    return places.nextForPieces.map { ($0, places.urls[$0]) }
   }
 
   /// The most bytes of one request: a checkpoint follows each.
@@ -89,7 +93,7 @@ extension Transfer {
     announceRedirects(of: reply, asked: url)
     guard reply.coverage == .range(gap, total: .known(total)), ContentCoding(reply.contentCoding) == nil else {
       reply.body.discard()
-      if reply.coverage == .whole { run.state.withLock { $0.wholePlaces.insert(url, at: 0) } }
+      if reply.coverage == .whole { run.state.withLock { $0.places.wholeOnly.insert(url, at: 0) } }
       return false
     }
     run.announce(.started(attempt: ask.attempt, from: gap.lowerBound))

@@ -15,20 +15,33 @@ extension Transfer {
       (record.checkpoint.total.bytes ?? record.request.expectedSize.bytes, record.checkpoint.ranges.byteCount)
     }
     guard let total, total - have >= Self.smallest, !run.context.room.hasClaim(run) else { return }
-    let candidate = run.read { $0.candidate }
-    for gate in run.pipeline.gates {
-      // A gate that cannot read its disk is open.
-      guard let room = (try? await gate.room(for: candidate)) ?? nil else { continue }
-      guard let lack = run.context.room.claim(total, for: run, in: room) else { continue }
-      run.context.room.release(run)
-      if let available = await run.context.availableBytes() {
-        run.state.withLock { $0.neededRoom = available.addingReportingOverflow(lack).partialValue }
-      }
-      let (missing, left) = (total - have, max(0, total - have - lack))
-      throw DownloadError(
-        .noSpace,
-        "the download needs \(ByteFormat.binary.format(missing)), and \(ByteFormat.binary.format(left)) of the disk "
-          + "are left for it: free some space", stage: gate.name)
+    var lack: Int64?
+    let gate = await run.gate { room in
+      lack = run.context.room.claim(total, for: run, in: room)
+      return lack != nil
     }
+    guard let gate, let lack else { return }
+    run.context.room.release(run)
+    if let available = await run.context.availableBytes() {
+      run.state.withLock { $0.neededRoom = available.addingReportingOverflow(lack).partialValue }
+    }
+    let (missing, left) = (total - have, max(0, total - have - lack))
+    throw DownloadError(
+      .noSpace,
+      "the download needs \(ByteFormat.binary.format(missing)), and \(ByteFormat.binary.format(left)) of the disk "
+        + "are left for it: free some space", stage: gate.name)
+  }
+}
+
+extension Run {
+  /// The first gate that protects a disk, and leaves room on it that meets a condition; `nil` if there is none. A gate that
+  /// cannot read its disk is open.
+  func gate(leaving condition: (_ room: Int64) -> Bool) async -> (any Gate)? {
+    guard !pipeline.gates.isEmpty else { return nil }
+    let candidate = read { $0.candidate }
+    for gate in pipeline.gates {
+      if let room = (try? await gate.room(for: candidate)) ?? nil, condition(room) { return gate }
+    }
+    return nil
   }
 }

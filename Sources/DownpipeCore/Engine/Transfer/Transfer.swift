@@ -92,29 +92,32 @@ struct Transfer: Sendable {
   // MARK: Mirrors
 
   private func transferFromAny(into partial: any Partial) async throws {
-    let urls = run.places
-    var offline: DownloadError?
-    let first = min(run.state.withLock { $0.place }, urls.count - 1)
-    // A change of the request may have added places: its run stops.
-    var next = min(run.place(from: first) ?? run.place(from: 0) ?? first, urls.count - 1)
+    var places = run.places
+    var index = places.first
+    var offline: (any Error)?
     while true {
-      let (index, url) = (next, urls[next])
-      run.state.withLock { $0.place = index }
+      let url = places.urls[index]
+      run.use(index)
       do {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
       } catch let error as DownloadError {
         // A step can write when the file is complete: the transfer needs the space first.
         if error.code == .noSpace, !book.hasLostBytes, run.stopReason == nil, await following.givesRoom() { continue }
+        // A change of the request may have added places: its run stops.
+        places = run.places
+        guard let next = places.next(after: index), run.stopReason == nil, isFault(error, ofSourceAt: url) else {
+          throw offline ?? error
+        }
         // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would
         // not try this URL again. If a URL was unreachable, the download fails with that error, not with a mirror's.
-        guard let other = run.place(from: index + 1), other < urls.count, run.stopReason == nil,
-          isFault(error, ofSourceAt: url),
-          hasSegments || isFinal(error, isMirror: index > 0)
-        else { throw offline ?? error }
-        if error.code == .offline { offline = error }
+        let judged = hasSegments ? nil : run.judge(error)
+        if let judged, !run.isFinal(judged, at: index) { throw offline ?? judged }
+        if error.code == .offline { offline = judged ?? error }
         run.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.read { $0.attempts })))
-        next = other
+        index = next
+      } catch let error as JudgedFailure {
+        throw offline ?? error
       }
     }
   }
@@ -129,18 +132,6 @@ struct Transfer: Sendable {
   private static let aboutTheFile: Set<DownloadError.Code> = [
     .contentChanged, .sizeChanged, .tooLarge, .digestMismatch, .notOwner, .ledger, .cancelled,
   ]
-
-  /// Whether the retry policy would not try the same URL again.
-  private func isFinal(_ error: DownloadError, isMirror: Bool) -> Bool {
-    switch run.decision(on: run.failure(error)) {
-    case .giveUp: true
-    // Only the request's URL is refreshed, not its mirrors.
-    case .refresh: run.pipeline.refresher == nil || isMirror
-    // A mirror may be reachable, but a partial is worth waiting for.
-    case .wait(for: .network, _): run.read { $0.partialRanges.isEmpty }
-    case .resume, .restart, .wait: false
-    }
-  }
 
   /// Sends one request. If the range of the reply cannot be used, sends another one at once, which depends less on the
   /// server, until there is no such request left. The bytes on disk are kept.

@@ -257,7 +257,8 @@ struct FetchedBytes: Sendable {
   ) {
     for (id, entry) in entries where entry.receiver == process {
       defer { entries[id]?.bodies = [] }
-      guard let checkpoints else {
+      // In the pause after a checkpoint any number of bytes may arrive.
+      guard let checkpoints, checkpoints.pause == .zero else {
         forget(id)
         continue
       }

@@ -66,4 +66,26 @@ struct HostConnectionsTests {
     connections.close(again)
     #expect(connections.hasRoom("a"))
   }
+
+  @Test("downloads get places in the order of their requests, and one that gives up leaves none behind")
+  func order() async throws {
+    connections.setLimit(1)
+    let first = try await connections.open("a")
+    let served = Watched<[Int]>([])
+    var tasks: [Task<Void, any Error>] = []
+    for number in 0..<4 {
+      tasks.append(
+        Task {
+          let ticket = try await connections.open("a")
+          served.update { $0.append(number) }
+          connections.close(ticket)
+        })
+      while connections.waiting("a") != number + 1 { await Task.yield() }
+    }
+    tasks[1].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[1].value }
+    connections.close(first)
+    for number in [0, 2, 3] { try await tasks[number].value }
+    #expect(served.value == [0, 2, 3] && connections.count == 0)
+  }
 }

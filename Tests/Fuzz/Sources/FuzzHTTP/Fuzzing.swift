@@ -126,7 +126,7 @@ final class Fuzzing: Sendable {
 extension HTTPSession {
   /// The transfers on its lanes.
   var transferCount: Int {
-    let lanes = Mirror(reflecting: self).children.lazy.compactMap { $0.value as? [Lane] }.first ?? []
+    let lanes = Mirror(reflecting: self).children.lazy.compactMap { $0.value as? [CurlThread] }.first ?? []
     return lanes.reduce(0) { $0 + $1.load.load(ordering: .relaxed) }
   }
 }

@@ -1,0 +1,95 @@
+internal import Foundation
+
+// Commands for one download: pause, resume, restart, cancel. A run is stopped at once. Decisions that need the
+// ledger are made in turns, in which no download is being leased.
+extension Engine {
+  // MARK: One download
+
+  /// Applies a command to a download, whether or not it runs.
+  ///
+  /// - Parameters:
+  ///   - event: The event to apply to the download.
+  ///   - reason: The reason to stop a run; `nil` for commands that do not affect a run.
+  ///   - phase: The phase after the run if stopping it completes the command; `nil` if the event has to be applied
+  ///     after the run.
+  /// - Returns: Whether the event was legal in the download's phase.
+  func command(
+    _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase? = nil, _ id: DownloadID
+  ) async throws -> Bool {
+    try checkOpen()
+    // The run is stopped at once; the turn stops a run that begins in between.
+    return try await takeTurns(for: id, stopping: reason) { run in
+      phase.map { run.hasBeenStopped(to: $0) } == true ? true : nil
+    } _: { engine in
+      if let run = engine.state.slots.runs[id] {
+        if let reason { run.stop(reason) }
+        if reason != nil || !run.read({ $0.phase.isActive }) { return .wait(for: run) }
+      }
+      return .over(try await engine.transition(id, event))
+    }
+  }
+
+  func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
+    guard try await record(id) != nil else { throw DownloadError.unknownDownload(id) }
+    return try await transition(.ids([id]), event).count > 0
+  }
+
+  /// Applies an event to downloads that do not run, in a turn.
+  func transition(_ selection: LedgerSelection, _ event: Lifecycle.Event) async throws -> LedgerBulkResult {
+    let result: LedgerBulkResult
+    do {
+      result = try await store.transition(selection, event, at: time.date)
+    } catch {
+      // It may have taken effect all the same.
+      noteUncertain(selection)
+      throw error
+    }
+    noteChange(of: result)
+    state.waits.forget(result.ids)
+    if event == .cancel { await removePartials(ofCancelled: result.ids) }
+    return result
+  }
+
+  /// Deletes the partials of downloads, in a turn, if they are cancelled and have no run.
+  func removePartials(ofCancelled ids: [DownloadID]) async {
+    for start in stride(from: 0, to: ids.count, by: Self.page) {
+      let page = Array(ids[start..<min(start + Self.page, ids.count)])
+      guard let records = try? await store.records(of: page) else { continue }
+      for record in records where record.phase == .cancelled && state.slots.runs[record.id] == nil {
+        try? await context.storage.removePartial(record.partialKey)
+      }
+    }
+  }
+
+  /// Deletes the file of an earlier fetch, after the download that fetched it again was cancelled.
+  private func removeEarlierFile(of id: DownloadID) async throws {
+    let earlier = try await context.mailbox.perform { engine -> Artifact? in
+      guard let record = try await engine.record(id), record.phase == .cancelled else { return nil }
+      return record.earlierArtifact.map(engine.context.storage.shownArtifact)
+    }
+    if let earlier { try await context.storage.remove(earlier) }
+  }
+
+  /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
+  func discard(_ id: DownloadID) async throws -> Bool {
+    let discarded = try await context.mailbox.perform { engine -> Artifact? in
+      guard engine.state.slots.runs[id] == nil, let record = try await engine.record(id) else { return nil }
+      guard case .finished(let artifact) = engine.state(of: await engine.renamed(record)) else { return nil }
+      // The ledger changes first, because the file of a finished download must exist.
+      return try await engine.transition(id, .discard) ? artifact : nil
+    }
+    guard let discarded else {
+      guard try await command(.cancel, stopping: .cancel, to: .cancelled, id) else { return false }
+      try await removeEarlierFile(of: id)
+      return true
+    }
+    try await context.storage.remove(discarded)
+    return true
+  }
+}
+
+extension DownloadError {
+  static func unknownDownload(_ id: DownloadID) -> DownloadError {
+    DownloadError(.invalidRequest, "there is no download “\(id)”")
+  }
+}

@@ -1,0 +1,78 @@
+// Changes by other users of the ledger: other stores in this process, and other processes.
+extension Engine {
+  /// The time between two looks for changes by other processes. Their watchers hear of them within a second.
+  private static let lookInterval: Duration = .milliseconds(500)
+
+  /// Publishes the changes of other users of the ledger in this process at once.
+  func followOthers() async {
+    guard let changes = store.changesByOthers else { return }
+    for await _ in changes {
+      noteChangesByOthers()
+      // If many downloads are watched, they are not read after each commit of another user.
+      if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
+    }
+  }
+
+  /// Lets the next turn look for downloads that others have released, made due or changed.
+  func noteChangesByOthers() {
+    state.mode.mustTakeOver = true
+    state.waits.mayHaveDelayed = true
+    state.mode.mayLease = true
+    context.mailbox.wake()
+  }
+
+  /// Takes over the requests of running downloads that others have changed, and publishes the changes of those that are
+  /// watched.
+  func takeOverFromOthers() async {
+    guard state.mode.mustTakeOver, !state.ledgerNeedsRest else { return }
+    state.mode.mustTakeOver = false
+    let before = state.slots.runs.mapValues { $0.read { $0.request } }
+    if !before.isEmpty {
+      guard let records = try? await store.records(of: Array(before.keys)) else {
+        state.mode.mustTakeOver = true
+        return restLedger()
+      }
+      for record in records where state.slots.runs[record.id]?.key == record.partialKey {
+        decide { state, _ in state.takeOver(record, since: before[record.id]) }
+      }
+    }
+    publishLater(hub.watchedDownloads)
+  }
+
+  // MARK: Other processes
+
+  private var isAnythingAwaited: Bool { hub.isAnythingWatched || !idleWaiters.isEmpty }
+
+  /// Looks for changes by other processes, while a change could matter here.
+  func lookForOthers() async {
+    defer { state.mode.looksForOthers = false }
+    while !Task.isCancelled {
+      do {
+        guard let isChanged = try await store.hasChangesByOtherProcesses() else {
+          state.mode.hearsOthers = false
+          return
+        }
+        if isChanged {
+          noteChangesByOthers()
+          hub.publishIncomplete()
+        }
+      } catch {
+        // The ledger is asked again after the interval.
+      }
+      guard await concernsOthers(), (try? await time.sleep(for: Self.lookInterval, purpose: .others)) != nil else {
+        return
+      }
+    }
+  }
+
+  /// Whether something is watched, awaited or queued. The queue is read only if nothing is watched.
+  private func concernsOthers() async -> Bool {
+    if isAnythingAwaited { return true }
+    // This is set again when something may start.
+    state.mode.mayHaveQueue = false
+    let counts = try? await store.counts(.all)
+    let isQueued = counts.map { $0.contains { ($0.key == .waiting || $0.key.isActive) && $0.value > 0 } } ?? true
+    if isQueued { state.mode.mayHaveQueue = true }
+    return state.mode.mayHaveQueue || isAnythingAwaited
+  }
+}

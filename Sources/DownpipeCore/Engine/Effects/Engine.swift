@@ -1,0 +1,450 @@
+internal import Foundation
+internal import Synchronization
+
+/// Carries out what ``EngineState`` decides.
+///
+/// A single loop gives the state its messages: outcomes of runs, gate reports and timers arrive in its mailbox. It never
+/// waits for a ledger or a disk. What has to wait, such as commands and leases, is done in turns beside it, one at a time:
+/// so a gate that closes stops transfers although a disk or the ledger hangs.
+actor Engine {
+  nonisolated let context: EngineContext
+  var state: EngineState
+  var idleWaiters = IdleWaiters()
+  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
+  /// check whether the records are gone.
+  var lostRemovals: [DownloadID: DownloadRecord] = [:]
+  /// Downloads that the next exchange adds.
+  var waitingAdditions: [Mailbox.Addition] = []
+  /// The child tasks that the loop starts next.
+  private var newTasks: [@Sendable () async -> Void] = []
+  /// Whether the loop is about to start new tasks.
+  private var isDeciding = false
+
+  init(
+    pipeline: Pipeline, sessions: [any SourceSession], store: any LedgerStore, settings: (any Sendable)? = nil,
+    options: DownloaderOptions
+  ) {
+    context = EngineContext(options: options, store: store, settings: settings, pipeline: pipeline)
+    state = EngineState(pipeline, sessions: sessions, context)
+  }
+
+  nonisolated var hub: EventHub { context.hub }
+  nonisolated var store: any LedgerStore { context.store }
+  nonisolated var options: DownloaderOptions { context.options }
+  nonisolated var time: any TimeSource { context.options.time }
+  var pipeline: Pipeline { state.stages.current.pipeline }
+  var instant: EngineState.Instant {
+    let now = time.now
+    return EngineState.Instant(now: now, date: time.date)
+  }
+
+  // MARK: The loop
+
+  /// Runs until ``beginShutdown()`` is called or the task is cancelled. All other tasks are children of this one, or
+  /// runs that it waits for.
+  func run() async {
+    await withTaskCancellationHandler {
+      await withDiscardingTaskGroup { group in
+        for observer in pipeline.observers {
+          let events = hub.allEvents()
+          let context = ObserverContext(time: time) { [store] in try await store.counts(.all) }
+          group.addTask { await observer.observe(events, in: context) }
+        }
+        group.addTask { await self.maintain() }
+        group.addTask { await self.followOthers() }
+        await loop(in: &group)
+        // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
+        context.mailbox.close()
+        idleWaiters.finish(.failure(DownloadError.shutDown))
+        hub.finish()
+        group.cancelAll()
+      }
+    } onCancel: {
+      context.mailbox.wake()
+    }
+  }
+
+  private func loop(in group: inout DiscardingTaskGroup) async {
+    context.mailbox.wake()
+    repeat {
+      receive(await context.mailbox.next())
+      for work in newTasks { group.addTask { await work() } }
+      newTasks = []
+    } while !state.isOver
+  }
+
+  private func receive(_ mail: Mailbox.Mail) {
+    isDeciding = true
+    defer { isDeciding = false }
+    if Task.isCancelled { decide(.stop) }
+    if mail.hasEndedTurn { decide(.turnEnded) }
+    for (run, outcome) in mail.outcomes { decide(.ended(run, outcome)) }
+    for run in mail.abandoned { decide(.cleanedUp(run)) }
+    for (gate, rule) in mail.rules { decide(.reported(gate: gate, rule)) }
+    let isWatched = hub.isAnythingWatched
+    let audience = EngineState.Audience(
+      isAnythingWatched: isWatched, isAnythingAwaited: isWatched || !idleWaiters.isEmpty)
+    decide(.news(audience, needsTurn: mail.needsTurn))
+  }
+
+  /// Tells the state what has happened, and carries out what it decides.
+  func decide(_ message: EngineState.Message) { decide { $0.receive(message, at: $1) } }
+
+  /// Lets the state decide, and carries out the effects.
+  @discardableResult
+  func decide<Decision>(_ decision: (inout EngineState, EngineState.Instant) -> Decision) -> Decision {
+    let result = decision(&state, instant)
+    for effect in state.takeEffects() { carryOut(effect) }
+    if !isDeciding, state.hasNews { context.mailbox.wake(forTurn: false) }
+    return result
+  }
+
+  /// Makes the loop start a child task.
+  private func begin(_ work: @escaping @Sendable () async -> Void) {
+    newTasks.append(work)
+    if !isDeciding { context.mailbox.wake(forTurn: false) }
+  }
+
+  private func carryOut(_ effect: EngineState.Effect) {
+    switch effect {
+    case .start(let run, let earlier):
+      run.start(after: earlier)
+      if options.sabotage == .startsTwice { Run(run.record, run.stages, context).start(after: nil) }
+    case .end(let run, let end): tell(run, end)
+    case .announceUnsaved(let run, let error):
+      guard run.status.state != .waiting(.turn) else { return }
+      run.announce(.attemptFailed(error))
+      run.announce(state: .waiting(.turn))
+    case .cleanUp(let run): begin { await self.cleanUp(run) }
+    case .takeTurn: begin { await self.takeTurn() }
+    case .watch(let gate): begin { [mailbox = context.mailbox] in await gate.watch(mailbox) }
+    case .sleep(let due): begin { await self.sleep(until: due) { .due(due) } }
+    case .askAdmission(let due): begin { await self.sleep(until: due) { .admissionDue(due) } }
+    case .watchForRoom: begin { await self.watchForRoom() }
+    case .lookForOthers: begin { await self.lookForOthers() }
+    case .lookAtReasons: begin { await self.lookAtReasons() }
+    case .tick: begin { await self.tick() }
+    }
+  }
+
+  // MARK: Turns
+
+  /// Does what has to wait for the ledger or for disks, one turn at a time.
+  ///
+  /// Only turns change and publish the states of downloads that do not run. So what is read from the ledger in a turn
+  /// stays true until the turn has published it.
+  private func takeTurn() async {
+    var isDone = false
+    while !isDone {
+      await recoverFromFailures()
+      decide { state, _ in state.endAbandoned() }
+      await takeOverFromOthers()
+      await compareReasons()
+      await carryOutCalls()
+      await makeDue()
+      isDone = await !exchange()
+      await setTimer()
+      await resumeIdleWaiters()
+    }
+    context.mailbox.postEndOfTurn(wakes: options.sabotage != .lostWakeUp)
+  }
+
+  /// Carries out commands, and publishes what they have changed before they return. Additions wait for the exchange.
+  private func carryOutCalls() async {
+    if state.commands.count == 0 { lostRemovals = [:] }
+    var answers: [Mailbox.Answer] = []
+    for call in context.mailbox.takeCalls() {
+      switch call {
+      case .addition(let addition):
+        waitingAdditions.append(addition)
+      case .command(let command):
+        // What was called before comes first.
+        if !waitingAdditions.isEmpty {
+          let added = await addWaiting()
+          tell(added)
+          answers += added.answers
+        }
+        answers.append(await command.perform(self))
+        state.mode.mayLease = true
+        state.reasons.mayHaveChanged = true
+      }
+    }
+    await publishChanges()
+    for answer in answers { answer() }
+  }
+
+  /// Saves outcomes in the ledger, adds downloads and leases downloads.
+  /// - Returns: `false` if there was nothing to do.
+  private func exchange() async -> Bool {
+    guard let exchange = decide({ $0.beginExchange(at: $1) }) else {
+      guard !waitingAdditions.isEmpty else { return false }
+      await answer(addWaiting())
+      return true
+    }
+    // In a task of its own, which is not cancelled: what has been saved would not be known. The ledger adds meanwhile, in
+    // the same transaction if it can.
+    let task = context.executors.start { [context] in await exchange.perform(in: context) }
+    var added = await addWaiting()
+    let answer = await task.value
+    if case .success(let exchange) = answer.result {
+      for record in exchange.leased { added.before[record.id] = record.request }
+    }
+    decide(.exchanged(answer, changed: added.changed, removed: await prepareEnds(answer)))
+    await self.answer(added)
+    return true
+  }
+
+  private func answer(_ added: Added) async {
+    tell(added)
+    await publishChanges()
+    for answer in added.answers { answer() }
+  }
+
+  /// Does what has to be done between the commit of outcomes and the ends of their runs.
+  /// - Returns: The runs whose downloads were to be removed.
+  private func prepareEnds(_ answer: Exchange.Answer) async -> Set<ObjectIdentifier> {
+    var removed: Set<ObjectIdentifier> = []
+    for run in answer.runsToEnd(isStopping: state.mode.isStopping) {
+      // Done here, so that it is done even if the caller was cancelled.
+      // Earlier commands that have waited for the run come first.
+      if run.stopReason == .remove, state.commands.count(for: run.id) < 2 {
+        removed.insert(ObjectIdentifier(run))
+        await removeRecord(of: run)
+      }
+      if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
+        try? await context.storage.removePartial(run.key)
+      }
+    }
+    return removed
+  }
+
+  /// Lets downloads start whose resource is available.
+  private func makeDue() async {
+    let ids = state.waits.takeDue()
+    guard !ids.isEmpty else { return }
+    // If this fails, the downloads start at their due times.
+    _ = try? await store.transition(.ids(ids), .becameDue, at: time.date)
+    noteChange(of: ids)
+    await publishChanges()
+    state.mode.mayLease = true
+  }
+
+  /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
+  private func setTimer() async {
+    guard !state.mode.isStopping else { return }
+    if state.mode.ledgerRests { return decide { $0.armRest(at: $1) } }
+    guard state.waits.mayHaveDelayed else { return }
+    state.waits.mayHaveDelayed = false
+    // The search starts at the time of the last lease, so that downloads that became due since are not missed. What is
+    // due within a microsecond counts as due, as for a lease: a timer for it would fire at once, again and again.
+    let start = state.waits.lastLook ?? time.date.addingTimeInterval(1e-6)
+    do {
+      let due = try await store.nextDue(after: start)
+      state.waits.lastLook = nil
+      decide { $0.arm(due, at: $1) }
+    } catch {
+      state.waits.mayHaveDelayed = true
+      decide { $0.arm($1.date.addingTimeInterval(1), at: $1) }
+    }
+  }
+
+  /// Resumes the idle waiters, if no download waits or runs.
+  private func resumeIdleWaiters() async {
+    guard !idleWaiters.isEmpty else { return }
+    let outbox = state.outbox
+    if outbox.failures >= 5, let error = outbox.lastError { return idleWaiters.finish(.failure(error)) }
+    // The answer says nothing about what happens before a later call.
+    let waiting = idleWaiters
+    guard isIdle else { return }
+    let isBusy: Bool
+    do { isBusy = try await store.isBusy() } catch {
+      state.outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+      return restLedger()
+    }
+    if options.sabotage == .idleWithoutSecondLook { return idleWaiters.finish(.success(())) }
+    if !isBusy, isIdle { idleWaiters.finish(waiting, .success(())) }
+  }
+
+  private var isIdle: Bool { state.slots.isEmpty && state.outbox.isEmpty && waitingAdditions.isEmpty }
+
+  /// Does again what a failure of the ledger has prevented, unless the ledger rests.
+  private func recoverFromFailures() async {
+    guard !state.ledgerNeedsRest, !state.mode.isStopping else { return }
+    if state.mode.mustFinishRenaming { await finishRenaming() }
+    do { try await clarifyOwnership() } catch {
+      state.mode.ledgerRests = true
+      state.outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+    }
+  }
+
+  /// Finds out which downloads of the ledger this owner holds, if a failure of the ledger has left that open: those of dead
+  /// owners are reclaimed, and those that a lease has taken whose answer was lost are released. Otherwise nothing would work
+  /// on them, and commands would take them for those of other processes.
+  /// - Throws: The errors of the ledger.
+  func clarifyOwnership() async throws {
+    if state.mode.mustReclaim {
+      _ = try await store.reclaim(at: time.date)
+      state.mode.mustReclaim = false
+    }
+    guard state.mode.mayHoldUnknown else { return }
+    let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
+    for var record in active where record.owner == store.owner && state.slots.runs[record.id] == nil {
+      // The request may have changed since the lease: then this gives up what was done for the earlier one.
+      record.apply(.suspended)
+      if try await store.save(record, [.state, .checkpoint, .steps], at: time.date) {
+        noteChange(of: CollectionOfOne(record.id))
+      }
+      state.mode.mayLease = true
+    }
+    state.mode.mayHoldUnknown = false
+  }
+
+  /// Lets the ledger rest after a failure; the loop tries again after a while what has failed.
+  func restLedger() {
+    state.mode.ledgerRests = true
+    context.mailbox.wake()
+  }
+
+  // MARK: Ends
+
+  /// Tells the loop to stop all runs at a checkpoint and to end.
+  func beginShutdown() {
+    decide(.stop)
+    context.mailbox.wake()
+  }
+
+  /// - Throws: `.shutDown` after the shutdown has begun.
+  func checkOpen() throws(DownloadError) {
+    guard !state.mode.isStopping else { throw DownloadError.shutDown }
+  }
+
+  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start.
+  func rankOnce() async throws {
+    guard !state.mode.isRanked else { return }
+    state.mode.isRanked = true
+    do {
+      try await store.rank(by: pipeline.ranking)
+    } catch {
+      state.mode.isRanked = false
+      throw error
+    }
+  }
+
+  /// Stops the sources and closes the ledger, after the loop has ended.
+  func close() async {
+    for session in state.stages.takeAllSessions() { await session.stop() }
+    try? await store.close()
+  }
+
+  /// Publishes the end of a run, and resumes those that wait for it. A watcher that hears of it finds the download without
+  /// its run, and may add or resume it at once.
+  private func tell(_ run: Run, _ end: EngineState.EndOfRun) {
+    if hub.isWatched(run.id) {
+      // It may have been leased again.
+      if let followed = end.followed, state.slots.runs[run.id] == nil {
+        state.reasons.note(run.id, run.read { $0.candidate }, followed)
+      }
+      if end.isUncertain { state.unpublished.note(run.id, end.request) }
+    }
+    if let published = end.published { run.announce(state: published) }
+    run.hasEnded()
+    guard state.stages.hasRetired else { return }
+    let oldest = state.slots.runs.values.map(\.stages.sourcesVersion).min()
+    for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }
+  }
+
+  /// Deletes the partial of a run that has lost its lease, if its download was removed.
+  private func cleanUp(_ run: Run) async {
+    // The record may be of a later download with the same id, whose partial has another key.
+    do {
+      let record = try await store.record(run.id)
+      if record?.partialKey != run.key { try await context.storage.removePartial(run.key) }
+      // The ledger may have saved the outcome before, and its answer was lost.
+      let isSaved = record?.partialKey == run.key && record?.phase == run.read(\.phase)
+      if isSaved { run.state.withLock { $0.wasRefused = false } }
+    } catch {
+      // The bytes are left as an orphan.
+    }
+    context.mailbox.post(abandoned: run)
+  }
+
+  // MARK: Timers
+
+  private func sleep(until due: Duration, _ message: @Sendable () -> EngineState.Message) async {
+    guard (try? await time.sleep(until: due, purpose: .dueTime)) != nil else { return }
+    decide(message())
+    context.mailbox.wake()
+  }
+
+  /// The time between two checks of a full disk.
+  private static let roomInterval: Duration = .seconds(1)
+
+  /// Checks the disk regularly while a download waits for space.
+  private func watchForRoom() async {
+    while state.waits.isRoomMissing {
+      guard (try? await time.sleep(for: Self.roomInterval, purpose: .room)) != nil else { break }
+      decide(.room(await context.availableBytes()))
+      context.mailbox.wake()
+    }
+    state.waits.isWatchingForRoom = false
+  }
+
+  /// Reports progress and renews leases while something runs.
+  private func tick() async {
+    var renewed = time.now
+    while !state.slots.isEmpty {
+      guard (try? await time.sleep(for: options.progressInterval, purpose: .progress)) != nil else { break }
+      let now = time.now
+      for run in state.slots.runs.values { run.tick(at: now) }
+      decide { state, _ in state.learnSizes() }
+      if state.mode.mustEnforceGates { context.mailbox.wake() }
+      if now - renewed > options.lease / 3 {
+        renewed = now
+        await renewLeases()
+      }
+    }
+    state.mode.ticks = false
+    if !state.slots.isEmpty, !Task.isCancelled { context.mailbox.wake() }
+  }
+
+  /// Reclaims the downloads of dead owners, and publishes the changes of other owners, at regular intervals.
+  private func maintain() async {
+    while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
+      // Own leases are renewed first: after the machine has slept they may have expired.
+      if !state.slots.isEmpty { await renewLeases() }
+      state.mode.mustReclaim = true
+      noteChangesByOthers()
+    }
+  }
+
+  private func renewLeases() async {
+    try? await store.renewLeases(until: time.date.addingTimeInterval(options.lease / .seconds(1)))
+  }
+
+  // MARK: Idleness
+
+  /// Returns when no download of the ledger runs or can start, here or with another owner.
+  func waitUntilIdle() async throws {
+    try checkOpen()
+    let waiter = IdleWaiters.Waiter()
+    idleWaiters.insert(waiter)
+    defer { idleWaiters.remove(waiter) }
+    context.mailbox.wake()
+    try await waiter.wait()
+  }
+}
+
+extension WatchedGate {
+  /// Posts the rules that the gate reports, until it is replaced.
+  fileprivate func watch(_ mailbox: Mailbox) async {
+    await stop.guarding {
+      do {
+        try await gate.watch { mailbox.post($0, of: number) }
+      } catch is CancellationError {
+      } catch {
+        // A gate that has failed no longer knows, and a gate must not close by guess.
+        mailbox.post(.open, of: number)
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+internal import Foundation
+internal import Synchronization
+
+/// The state that the engine shares with its runs, for the life of the downloader.
+final class EngineContext: Sendable {
+  let options: DownloaderOptions
+  let store: any LedgerStore
+  let ledgerName: String
+  let storage: any Storage
+  /// Kept, because the default name is read from the type's metadata.
+  let storageName: String
+  let hub: EventHub
+  let mailbox: Mailbox
+  let trust = RangeMemory()
+  let furthest = FurthestBytes()
+  let rates: LiveRates
+  let room = RoomClaims()
+  /// The memory for bytes on their way to followers.
+  let blocks = BlockPool()
+  let connections: HostConnections
+  let doubtedMirrors = DoubtedMirrors()
+  let excludedPlaces = ExcludedPlaces()
+  /// The ``LiveSettings`` of the downloader; `nil` if it has none.
+  let settings: (any Sendable)?
+  private let lastArrival = Mutex<Int64>(0)
+
+  init(
+    options: DownloaderOptions, store: any LedgerStore, settings: (any Sendable)? = nil, pipeline: Pipeline
+  ) {
+    self.settings = settings
+    self.options = options
+    self.store = store
+    ledgerName = pipeline.ledger.name
+    storage = pipeline.storage
+    storageName = storage.name
+    connections = HostConnections(limit: pipeline.limitPerHost)
+    rates = LiveRates(pipeline.rates, time: options.time)
+    hub = EventHub(time: options.time)
+    mailbox = Mailbox()
+  }
+
+  /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.
+  func availableBytes() async -> Int64? {
+    let available = (try? await storage.availableBytes()) ?? nil
+    return available.map { $0 - room.total }
+  }
+
+  var time: any TimeSource { options.time }
+  var executors: Executors { options.executors }
+
+  /// Returns a number for the order of arrival, larger than all earlier ones.
+  func nextArrival(at now: Date) -> Int64 {
+    lastArrival.withLock { last in
+      last = max(last + 1, Int64(now.timeIntervalSince1970 * 1_000_000))
+      return last
+    }
+  }
+}
+
+/// The stages of a run: the pipeline at the start of the run, and the sessions of its sources.
+///
+/// Immutable; the engine creates another one when a stage is replaced.
+final class StartedPipeline: Sendable {
+  let pipeline: Pipeline
+  /// The sessions of the pipeline's sources, in the same order.
+  let sessions: [any SourceSession]
+  /// A number that grows when a source is replaced.
+  let sourcesVersion: Int
+
+  init(_ pipeline: Pipeline, sessions: [any SourceSession], sourcesVersion: Int) {
+    self.pipeline = pipeline
+    self.sessions = sessions
+    self.sourcesVersion = sourcesVersion
+  }
+
+  var sources: [any Source] { pipeline.sources }
+
+  /// The first source that accepts a URL, and its session.
+  func source(for url: URL) -> (stage: any Source, session: any SourceSession)? {
+    guard let index = sources.firstIndex(where: { $0.accepts(url) }) else { return nil }
+    return (sources[index], sessions[index])
+  }
+}

@@ -1,0 +1,43 @@
+internal import Foundation
+internal import Synchronization
+
+extension Exchange {
+  /// Performs the exchange, once more without the lease if the disk was full.
+  func perform(in context: EngineContext) async -> Answer {
+    var result = await attempt(leasing: request, in: context)
+    var lookedAt = request?.now
+    var hasFailedToLease = false
+    if case .failure = result {
+      hasFailedToLease = request != nil
+      // On a full disk, space for the ledger is freed, once for each run.
+      var hasRoom = false
+      for one in unsaved where one.isOutOfRoom && !one.run.state.withLock({ $0.hasMadeRoom }) {
+        one.run.state.withLock { $0.hasMadeRoom = true }
+        // Unless the outcome was saved all the same, and only the answer was lost.
+        let isSaved = (try? await context.store.record(one.run.id)).map { $0?.phase.isActive != true } ?? false
+        if !isSaved, await one.run.makeRoomForTheLedger() { hasRoom = true }
+      }
+      // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
+      if hasRoom {
+        result = await attempt(leasing: nil, in: context)
+        lookedAt = nil
+      }
+    }
+    return Answer(
+      unsaved: unsaved, result: result, lookedAt: lookedAt,
+      mustLease: request != nil && lookedAt == nil,
+      hasFailedToLease: hasFailedToLease)
+  }
+
+  private func attempt(
+    leasing request: LeaseRequest?, in context: EngineContext
+  ) async -> Result<LedgerExchange, any Error> {
+    let saves = unsaved.map { LedgerSave($0.run.outcome, [.state, .checkpoint, .steps]) }
+    do {
+      return .success(
+        try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date))
+    } catch {
+      return .failure(error)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/// The result of one turn of a command.
+enum Turn<Value: Sendable>: Sendable {
+  /// The command is done.
+  case over(Value)
+  /// The run has to end first; then the command takes another turn.
+  case wait(for: Run)
+}
+
+extension Engine {
+  /// What a command has to do before its next turn.
+  private enum Step<Value: Sendable>: Sendable {
+    case done(Value)
+    case wait(for: CommandQueue.Pending)
+  }
+
+  /// Notes a command that is called now, and returns its number; the caller ends it.
+  /// - Parameter ids: The downloads that it concerns; `nil` for all.
+  func beginCommand(for ids: Set<DownloadID>?) -> Int {
+    options.probe?.note(.called)
+    return state.commands.begin(ids)
+  }
+
+  /// Takes turns until the command is done. Earlier commands for the same download come first.
+  ///
+  /// - Parameters:
+  ///   - id: The download.
+  ///   - reason: Why its run is stopped before the first turn, unless an earlier command has yet to decide; `nil` if it is not.
+  ///   - afterRun: Called when an awaited run has ended; returning a value ends the command without another turn.
+  ///   - turn: Performed while no download is being leased.
+  /// - Throws: The errors of `turn`, `.shutDown`, and `CancellationError`. After a cancellation, a command that has
+  ///   begun may still be completed.
+  func takeTurns<Value: Sendable>(
+    for id: DownloadID, stopping reason: StopReason? = nil, afterRun: (Run) -> Value? = { _ in nil },
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> Turn<Value>
+  ) async throws -> Value {
+    let number = beginCommand(for: [id])
+    defer { state.commands.end(number) }
+    var stopped: Run?
+    if let reason, let run = state.slots.runs[id], state.commands.permitStop(of: run, by: number), run.stop(reason) {
+      stopped = run
+    }
+    while true {
+      let result = try await takeTurn(after: { $0.state.commands.last(for: id, before: number) }) { engine in
+        let turn = try await turn(engine)
+        // Not later, when the caller goes on: the next command may take its turn at once.
+        switch turn {
+        case .over: engine.state.commands.end(number)
+        case .wait(let run): engine.state.commands.wait(number, for: run)
+        }
+        return turn
+      }
+      switch result {
+      case .over(let value):
+        // An earlier command may have taken its turn after the end of the run.
+        return stopped.flatMap(afterRun) ?? value
+      case .wait(let run):
+        // The run that was stopped first may have ended before this one began.
+        if let earlier = stopped, earlier !== run { _ = afterRun(earlier) }
+        stopped = nil
+        try await run.endUnlessCancelled()
+        if let value = afterRun(run) { return value }
+      }
+    }
+  }
+
+  /// Takes the first turn of a command for many downloads. Earlier commands come first whose runs have ended, and those
+  /// that have not taken their first turn.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the command; the caller ends it.
+  ///   - turn: Performed while no download is being leased; returns the runs that the command waits for.
+  func takeFirstTurn<Value: Sendable>(
+    _ number: Int, _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    try await takeTurn(number, after: { engine, id in engine.state.slots.runs[id] == nil }, turn)
+  }
+
+  /// Takes a further turn of a command for downloads that it still concerns.
+  func takeTurn<Value: Sendable>(
+    _ number: Int, for ids: [DownloadID],
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    let ids = Set(ids)
+    return try await takeTurn(number, after: { _, id in ids.contains(id) }, turn)
+  }
+
+  private func takeTurn<Value: Sendable>(
+    _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    try await takeTurn(after: { engine in
+      engine.state.commands.last(before: number) { isEarlier(engine, $0) }
+    }) { engine in
+      let (value, runs) = try await turn(engine)
+      engine.state.commands.narrow(number, to: Set(runs.map(\.id)))
+      return (value, runs)
+    }
+  }
+
+  /// Takes one turn, when no earlier command comes first.
+  private func takeTurn<Value: Sendable>(
+    after earlier: @escaping @Sendable (isolated Engine) -> CommandQueue.Pending?,
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> Value
+  ) async throws -> Value {
+    while true {
+      let step = try await context.mailbox.perform { engine -> Step<Value> in
+        if engine.options.sabotage != .lateCommands, let earlier = earlier(engine) { return .wait(for: earlier) }
+        try await engine.clarifyOwnership()
+        return .done(try await turn(engine))
+      }
+      switch step {
+      case .wait(let earlier): try await earlier.end.wait()
+      case .done(let value): return value
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/// The complete bytes that an earlier run has left, and the artifacts that its steps have made of them.
+struct EarlierFile: Sendable {
+  let run: Run
+  private var storage: any Storage { run.storage }
+
+  init(run: Run) { self.run = run }
+
+  /// The artifact of the last completed step, or the complete bytes; `nil` if there is neither.
+  func open() async throws -> CompleteFile? {
+    guard let stored = run.read({ $0.steps.artifact }) else { return nil }
+    let record = run.record
+    let chain = run.chain
+    let isSameChain = chain.names.starts(with: record.steps.completed)
+    let artifact = try storage.artifact(from: stored)
+    // A step with a note can find its input even if the storage cannot. An artifact in memory is lost in any case.
+    let note = record.steps.note.map(StepNote.init(stored:))
+    let next = try run.nextStep(in: chain, from: record.steps.completed.count, for: artifact)
+    let reader = next.map { chain.links[$0].step.name } ?? run.storageName
+    let hasNote = stored.path != nil && note?.isFor(reader) == true
+    if note != nil, !hasNote { run.update { $0.steps.note = nil } }
+    let isThere = await storage.contains(artifact)
+    if isSameChain, hasNote || isThere {
+      return CompleteFile(artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true)
+    }
+    return try await restart(record, isSameChain: isSameChain)
+  }
+
+  /// Starts the chain of steps again from the partial, because the chain has changed or its artifact no longer exists;
+  /// `nil` if the partial is not complete.
+  private func restart(_ record: DownloadRecord, isSameChain: Bool) async throws -> CompleteFile? {
+    let partial = try await partial()
+    let checkpoint = record.checkpoint
+    if case .known(let total) = checkpoint.total, checkpoint.ranges.prefixLength == total,
+      (try? partial.size()) == total, try checkpoint.marks.allSatisfy({ try partial.matches($0) })
+    {
+      run.update { $0.dropSteps() }
+      try await run.save([.steps, .state])
+      // As after a transfer: the steps may change the permissions of the file, and nothing else does any more.
+      try partial.finish()
+      let artifact = try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType)
+      return CompleteFile(artifact: artifact, partial: partial, isUntouched: true, mayLeaveTraces: true)
+    }
+    try? partial.close()
+    try await run.forgetBytes(
+      because: DownloadError(
+        .storage,
+        isSameChain
+          ? "the complete file no longer exists in the storage"
+          : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
+    return nil
+  }
+
+  /// The partial, kept open while its complete bytes, or the artifacts of steps, are processed.
+  private func partial() async throws -> any Partial {
+    try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: false) }
+  }
+}

@@ -1,0 +1,47 @@
+/// Why the engine stops a run.
+enum StopReason: Sendable, Hashable {
+  case gate(String)
+  case limit(String)
+  case pause
+  case pauseAll
+  case restart
+  case cancel
+  case remove
+  case shutdown
+  case suspend
+  /// The request has changed in a way that the work depends on: the next run works for the new one.
+  case changed
+  case lostLease
+  case tooSlow(DownloadError)
+
+  /// The name of the case.
+  var name: String {
+    switch self {
+    case .gate: "gate"
+    case .limit: "limit"
+    case .pause: "pause"
+    case .pauseAll: "pauseAll"
+    case .restart: "restart"
+    case .cancel: "cancel"
+    case .remove: "remove"
+    case .shutdown: "shutdown"
+    case .suspend: "suspend"
+    case .changed: "changed"
+    case .lostLease: "lostLease"
+    case .tooSlow: "tooSlow"
+    }
+  }
+
+  /// The state of the download after the run, and the event that brings its record there.
+  var meaning: (DownloadState, Lifecycle.Event) {
+    switch self {
+    case .gate(let what): (.waiting(.gate(what)), .suspended)
+    case .limit(let what): (.waiting(.limit(what)), .suspended)
+    case .suspend: (.waiting(.suspended), .suspended)
+    case .shutdown, .lostLease, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
+    case .pause: (.paused, .pause)
+    case .pauseAll: (.paused, .pauseAll)
+    case .cancel, .remove: (.cancelled, .cancel)
+    }
+  }
+}

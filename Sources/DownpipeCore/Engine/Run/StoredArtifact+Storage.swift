@@ -1,0 +1,44 @@
+// The conversion between an artifact and its form in the ledger, which is the storage's: nothing else makes one from the
+// other.
+
+extension StoredArtifact {
+  /// Creates the form of an artifact that the ledger stores.
+  init(_ artifact: Artifact, in storage: any Storage) {
+    self.init(
+      kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
+      size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt,
+      isReused: artifact.isReused)
+  }
+
+  /// The artifact at a location.
+  func artifact(at location: Artifact.Location) -> Artifact {
+    var artifact = Artifact(
+      kind: kind, location: location, name: name, size: ByteCount(size), mediaType: mediaType, modifiedAt: modifiedAt)
+    artifact.isReused = isReused
+    return artifact
+  }
+}
+
+extension Storage {
+  /// The artifact for its form in the ledger.
+  /// - Throws: The error of a storage that cannot have an artifact at the path.
+  func artifact(from stored: StoredArtifact) throws -> Artifact {
+    guard let path = stored.path else { return artifactInMemory(from: stored) }
+    return stored.artifact(at: .path(try self.path(forStored: path)))
+  }
+
+  /// The artifact to show for its form in the ledger: without a path if the storage cannot have one there.
+  func shownArtifact(from stored: StoredArtifact) -> Artifact {
+    (try? artifact(from: stored)) ?? stored.artifact(at: .memory([]))
+  }
+
+  private func artifactInMemory(from stored: StoredArtifact) -> Artifact {
+    let described = stored.artifact(at: .memory([]))
+    return published(described) ?? described
+  }
+}
+
+extension Run {
+  /// The form of an artifact that the ledger stores.
+  func stored(_ artifact: Artifact) -> StoredArtifact { StoredArtifact(artifact, in: storage) }
+}

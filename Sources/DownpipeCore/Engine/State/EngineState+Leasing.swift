@@ -1,0 +1,252 @@
+internal import Foundation
+internal import Synchronization
+
+// From the lease to the outcome: exchanges with the ledger, which save outcomes and lease downloads.
+extension EngineState {
+  // MARK: Outcomes
+
+  /// Frees the slot of a run whose work has ended; the next exchange saves its outcome.
+  mutating func end(_ run: Run, _ outcome: Outcome, at instant: Instant) {
+    if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
+      stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: instant.now))
+    }
+    slots.free(run)
+    mode.mayLease = true
+    if case .notOwned = outcome { return abandon(run) }
+    if case .published = outcome { slots.succeeded() }
+    if case .failed(_, .wait(for: .descriptors, _)) = outcome { slots.ranOutOfDescriptors() }
+    let hasRefresher = run.pipeline.refresher != nil
+    let state = run.update { record in
+      record.bytesFetched = record.bytesFetched.addingSaturated(run.fetched.exchange(0, ordering: .relaxed))
+      return outcome.apply(to: &record, stored: run.stored, hasRefresher: hasRefresher, now: instant.date)
+    }
+    outbox.append(Exchange.UnsavedRun(run: run, state: state))
+  }
+
+  private mutating func abandon(_ run: Run) {
+    slots.free(run)
+    run.state.withLock { $0.wasRefused = true }
+    add(.cleanUp(run))
+  }
+
+  /// Ends the runs that have lost their lease, in a turn, which then tells what the ledger says about their downloads.
+  mutating func endAbandoned() {
+    for run in abandoned {
+      add(.end(run, EndOfRun(isUncertain: true, request: run.read { $0.request })))
+      remove(run)
+    }
+    abandoned = []
+  }
+
+  private mutating func remove(_ run: Run) {
+    slots.remove(run)
+    reasons.noteChange(of: CollectionOfOne(run.id))
+  }
+
+  // MARK: Leasing
+
+  /// The number of outcomes that may wait for a failing ledger before no more downloads are leased.
+  private static let mostUnsaved = 64
+
+  /// Begins an exchange; `nil` if there is nothing to save and nothing may start.
+  mutating func beginExchange(at instant: Instant) -> Exchange? {
+    selector = nil
+    let request = leaseRequest(at: instant)
+    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return nil }
+    // If this exchange does not lease, the next one has to.
+    if request != nil { (mode.mayLease, mode.mayHaveQueue) = (false, true) }
+    mode.ledgerRests = false
+    return outbox.begin(request)
+  }
+
+  private mutating func leaseRequest(at instant: Instant) -> LeaseRequest? {
+    // What is held without the knowledge of this engine would not count for the limits.
+    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
+      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved
+    else { return nil }
+    learnSizes()
+    let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: instant.now)
+    self.selector = selector
+    var request = leaseRequest(scope: context.options.scope, at: instant, selector.select)
+    // Changes when the gates or the admission policies decide by other rules.
+    request.rulesVersion = gates.reports &+ gates.replacements &+ stages.limits.replacements
+    request.order = stages.limits.order
+    return request
+  }
+
+  /// A request to lease downloads that are due now, for the duration in the options.
+  func leaseRequest(
+    scope: LeaseScope, at instant: Instant, _ select: @escaping @Sendable (Candidate) -> LeaseSelection
+  ) -> LeaseRequest {
+    // The timer of a due time has a precision of a microsecond, so the same precision decides what is due.
+    let now = instant.date.addingTimeInterval(1e-6)
+    var request = LeaseRequest(
+      now: now, until: now.addingTimeInterval(context.options.lease / .seconds(1)), scope: scope,
+      location: context.storage.location, select: select)
+    request.instant = instant.now
+    return request
+  }
+
+  /// Takes the answer of the ledger to an exchange.
+  mutating func take(
+    _ answer: Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>, at instant: Instant
+  ) {
+    waits.lastLook = answer.lookedAt ?? waits.lastLook
+    if answer.hasFailedToLease { mode.mayHoldUnknown = true }
+    switch answer.result {
+    case .success(let exchange):
+      outbox.succeeded()
+      if answer.mustLease || !exchange.reopened.isEmpty { mode.mayLease = true }
+      if !answer.unsaved.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
+      if exchange.mayHaveReleasedDelayed { waits.mayHaveDelayed = true }
+      // Timers are set before the states with the due times are published.
+      for unsaved in answer.unsaved { arm(unsaved.run.read { $0.notBefore }, at: instant) }
+      for (unsaved, isSaved) in zip(answer.unsaved, exchange.saved) {
+        let id = unsaved.run.id
+        guard isSaved else {
+          abandon(unsaved.run)
+          continue
+        }
+        // An addition may have changed it again since the commit.
+        endSaved(
+          unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id),
+          isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
+      }
+      for record in exchange.leased { start(record, at: instant) }
+      if let dues = selector?.dues { armAdmission(dues, at: instant) }
+    case .failure(let error):
+      let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
+      if mode.isStopping {
+        // The next start finds the downloads whose outcomes could not be saved.
+        outbox.succeeded()
+        for unsaved in answer.unsaved {
+          endSaved(unsaved, isReopened: false, isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
+        }
+        return
+      }
+      for unsaved in answer.unsaved { add(.announceUnsaved(unsaved.run, error)) }
+      outbox.failed(answer.unsaved, error)
+      mode.ledgerRests = true
+      mode.mayLease = true
+    }
+  }
+
+  /// Ends a run whose outcome has been saved.
+  ///
+  /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed or it was
+  ///   added again.
+  private mutating func endSaved(_ unsaved: Exchange.UnsavedRun, isReopened: Bool, isRemoved: Bool) {
+    let run = unsaved.run
+    let isFinished = if case .finished = unsaved.state { true } else { false }
+    let isOver = !isReopened && !(isFinished && run.isOutdated)
+    let (isDelayed, awaited, isHeld) = run.read {
+      ($0.notBefore != nil, $0.awaited, $0.phase == .waiting && !$0.waitsFor.isEmpty)
+    }
+    if isDelayed { waits.mayHaveDelayed = true }
+    remove(run)
+    // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
+    // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.
+    add(
+      .end(
+        run,
+        EndOfRun(
+          published: isOver && !isRemoved ? unsaved.state : nil, followed: isOver ? unsaved.state : nil,
+          isUncertain: !isOver || isHeld || run.wasRemoved)))
+    if !isRemoved, awaited != nil || waits.isAnythingMissing {
+      let (available, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
+      run.read { waits.note($0, available: available, needed: needed) }
+    }
+    if isFinished { waits.end(.descriptors) }
+  }
+
+  // MARK: Runs
+
+  /// Starts a run for a leased download.
+  private mutating func start(_ record: DownloadRecord, isForced: Bool = false, at instant: Instant) {
+    let run = Run(record, stages.current, context)
+    reasons.forget(record.id)
+    // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
+    let earlier = slots.insert(run, isForced: isForced, at: instant.now)
+    earlier?.stop(.lostLease)
+    if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
+    // A gate may have closed while the ledger was leasing.
+    enforceGates(for: run)
+    add(.start(run, after: earlier))
+  }
+
+  /// Starts a download that was leased by hand.
+  /// - Returns: The runs that are stopped for it.
+  mutating func startByHand(
+    _ record: DownloadRecord, preempting preemption: Preemption, at instant: Instant
+  ) -> [Run] {
+    let victims = victims(of: preemption, for: record.candidate, at: instant.now)
+    stages.limits.started(record.candidate, at: instant.now)
+    start(record, isForced: true, at: instant)
+    for run in victims { run.stop(.limit("preempted by “\(record.id)”, which was started by hand")) }
+    return victims
+  }
+
+  private mutating func victims(of preemption: Preemption, for candidate: Candidate, at now: Duration) -> [Run] {
+    switch preemption {
+    case .none: return []
+    case .oldest:
+      learnSizes()
+      return slots.victims(stages.limits, for: candidate, among: slots.byStart, at: now)
+    case .lowestPriority:
+      rankRuns()
+      return slots.victims(stages.limits, for: candidate, among: slots.ranked.reversed(), at: now)
+    }
+  }
+
+  /// Takes over the changed request of a running download from the ledger.
+  /// - Parameter before: The run's request before the change. What the run itself has changed since, such as an expired
+  ///   link, is kept.
+  mutating func takeOver(_ record: DownloadRecord, since before: DownloadRequest?) {
+    guard let run = slots.runs[record.id] else { return }
+    // Before the run sees the new request: what it has made belongs to the earlier one, and is not published as the new file.
+    if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
+    run.update { mine in
+      mine.request = mine.request.takingOver(record.request, since: before ?? mine.request)
+      (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)
+    }
+    slots.update(run)
+    enforceGates(for: run)
+  }
+
+  // MARK: Timers
+
+  /// Sets a timer for a due time, unless there is one for it or for an earlier time.
+  mutating func arm(_ due: Date?, at instant: Instant) {
+    guard let due, let end = waits.arm(due, at: instant.date, now: instant.now) else { return }
+    add(.sleep(until: end))
+  }
+
+  /// Sets a timer after which the ledger is used again, unless there is one.
+  mutating func armRest(at instant: Instant) {
+    guard !mode.restTimerIsSet else { return }
+    mode.restTimerIsSet = true
+    arm(instant.date.addingTimeInterval(1), at: instant)
+  }
+
+  mutating func wake(at due: Duration) {
+    waits.disarm(due)
+    (waits.mayHaveDelayed, mode.mayLease) = (true, true)
+    (mode.ledgerRests, mode.restTimerIsSet) = (false, false)
+  }
+
+  /// Sets a timer for the first of the instants at which admission policies are to be asked again.
+  private mutating func armAdmission(_ dues: [Duration], at instant: Instant) {
+    waits.noteAdmissions(dues)
+    // The instant may have come while the ledger was leasing.
+    if waits.passAdmissions(through: instant.now) { (mode.mayLease, reasons.mayHaveChanged) = (true, true) }
+    guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
+    mode.admissionDue = due
+    add(.askAdmission(at: due))
+  }
+
+  mutating func askAdmission(at due: Duration) {
+    if mode.admissionDue == due { mode.admissionDue = nil }
+    _ = waits.passAdmissions(through: due)
+    (mode.mayLease, reasons.mayHaveChanged) = (true, true)
+  }
+}

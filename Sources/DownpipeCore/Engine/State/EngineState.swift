@@ -1,0 +1,219 @@
+internal import Foundation
+
+/// What the engine knows, and how it decides.
+///
+/// Messages come one at a time, and each is answered with effects that others carry out: a decision waits for nothing, and
+/// nothing can happen in the middle of one. It knows no clock; the time comes with the message.
+struct EngineState: Sendable {
+  var stages: LiveStages
+  var slots = Slots()
+  var gates: Gates
+  var waits = Waits()
+  var outbox = Outbox()
+  var commands = CommandQueue()
+  var reasons = WaitingReasons()
+  /// Downloads whose states have changed in this turn, or could not be read from the ledger.
+  var unpublished = Unpublished()
+  /// Selects the downloads of the exchange in progress; `nil` if it leases none.
+  var selector: LeaseSelector?
+  /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
+  var abandoned: [Run] = []
+  var mode: Mode
+  /// Handed to runs. Of what is in it, decisions use only the options and the location of the storage.
+  let context: EngineContext
+  private var effects: [Effect] = []
+
+  /// The state of the engine apart from its downloads.
+  struct Mode: Sendable {
+    var isSuspended = false
+    /// Whether a turn is being taken.
+    var isTakingTurn = false
+    /// Whether there is something for a turn to do.
+    var mustTakeTurn = false
+    /// Whether a gate, or what it decides by, has changed since the runs were compared with the gates.
+    var mustEnforceGates = false
+    /// Whether gates have reported rules whose consequences have not been told.
+    var hasGateNews = false
+    /// The number of calls that suspend the downloads, or end that.
+    var suspensions = 0
+    var isStopping = false
+    /// Whether the ledger ranks by the pipeline's policy.
+    var isRanked = false
+    /// Whether progress is reported and leases are renewed.
+    var ticks = false
+    /// Whether a download may have become leasable since the last lease.
+    var mayLease = true
+    /// Whether the ledger has failed, and is not used until a timer fires.
+    var ledgerRests = false
+    /// Whether that timer is set.
+    var restTimerIsSet = false
+    /// Whether this owner may hold downloads in the ledger that it does not know of.
+    var mayHoldUnknown = false
+    /// Whether downloads of dead owners have to be reclaimed.
+    var mustReclaim = true
+    /// Whether other users of the ledger may have changed downloads.
+    var mustTakeOver = false
+    /// Whether files were renamed without the ledger's knowledge, because it has failed.
+    var mustFinishRenaming = false
+    /// Whether changes by other processes are looked for.
+    var looksForOthers = false
+    /// Whether the ledger may report changes by other processes.
+    var hearsOthers = true
+    /// Whether downloads may be queued, also for other owners.
+    var mayHaveQueue = true
+    /// When an admission policy is asked again.
+    var admissionDue: Duration?
+  }
+
+  /// A point in time, on both clocks.
+  struct Instant: Sendable {
+    /// Of ``TimeSource/now``; read before the date, so that a timer may fire early, which does no harm, and never late.
+    var now: Duration
+    var date: Date
+  }
+
+  init(_ pipeline: Pipeline, sessions: [any SourceSession], _ context: EngineContext) {
+    stages = LiveStages(pipeline, sessions: sessions)
+    gates = Gates(pipeline.gates)
+    let startsSuspended = context.options.startsSuspended
+    mode = Mode(isSuspended: startsSuspended, isRanked: !startsSuspended)
+    self.context = context
+  }
+
+  /// Decides what a message means. Runs are told at once to stop; what else has to be done is in ``takeEffects()``.
+  mutating func receive(_ message: Message, at instant: Instant) {
+    switch message {
+    case .ended(let run, let outcome): end(run, outcome, at: instant)
+    case .cleanedUp(let run): abandoned.append(run)
+    case .reported(let gate, let rule): if gates.report(rule, of: gate) { noteGates() }
+    case .stop: stop()
+    case .turnEnded: mode.isTakingTurn = false
+    case .exchanged(let answer, let changed, let removed): take(answer, changed: changed, removed: removed, at: instant)
+    case .due(let due): wake(at: due)
+    case .admissionDue(let due): askAdmission(at: due)
+    case .room(let bytes): waits.end(withRoom: bytes, at: instant.date)
+    case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn)
+    }
+  }
+
+  /// Removes and returns what has to be done, in this order.
+  mutating func takeEffects() -> [Effect] {
+    defer { effects = [] }
+    return effects
+  }
+
+  mutating func add(_ effect: Effect) { effects.append(effect) }
+
+  /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
+  var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
+
+  /// Whether a turn has found something that the loop has to begin.
+  var hasNews: Bool {
+    mode.mustEnforceGates || (waits.isRoomMissing && !waits.isWatchingForRoom) || (!slots.isEmpty && !mode.ticks)
+  }
+
+  /// Whether everything has ended.
+  var isOver: Bool { mode.isStopping && !mode.isTakingTurn && slots.isEmpty && outbox.isEmpty }
+
+  // MARK: News
+
+  private mutating func stop() {
+    mode.isStopping = true
+    for run in slots.runs.values { run.stop(.shutdown) }
+  }
+
+  /// Begins what the news asks for.
+  private mutating func look(_ audience: Audience, needsTurn: Bool) {
+    if needsTurn { mode.mustTakeTurn = true }
+    if mode.mustEnforceGates {
+      mode.mustEnforceGates = false
+      for run in slots.runs.values { enforceGates(for: run) }
+    }
+    for gate in gates.takeUnwatched() { add(.watch(gate)) }
+    if waits.isRoomMissing, !waits.isWatchingForRoom {
+      waits.isWatchingForRoom = true
+      add(.watchForRoom)
+    }
+    if !mode.looksForOthers, mode.hearsOthers, !mode.isStopping, mode.mayHaveQueue || audience.isAnythingAwaited {
+      mode.looksForOthers = true
+      add(.lookForOthers)
+    }
+    if reasons.mayHaveChanged, !reasons.isLooking, audience.isAnythingWatched {
+      reasons.isLooking = true
+      add(.lookAtReasons)
+    }
+    if !slots.isEmpty, !mode.ticks {
+      mode.ticks = true
+      add(.tick)
+    }
+    if mode.mustTakeTurn, !mode.isTakingTurn {
+      (mode.mustTakeTurn, mode.isTakingTurn) = (false, true)
+      add(.takeTurn)
+    }
+  }
+
+  // MARK: Gates
+
+  /// Notes that the gates decide by other rules.
+  mutating func noteGates() {
+    (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true)
+    if !gates.isClosedForAll { waits.end(.network) }
+  }
+
+  /// Suspends a run that a closed gate does not permit.
+  mutating func enforceGates(for run: Run) {
+    guard !gates.watched.isEmpty, context.options.sabotage != .runsPastGates, let candidate = slots.candidate(of: run),
+      let reason = gates.reasonToStop(candidate)
+    else { return }
+    run.stop(.gate(reason))
+  }
+
+  // MARK: Sizes and limits
+
+  /// Updates the sizes by which gates and limits decide.
+  mutating func learnSizes() {
+    guard slots.learnSizes() else { return }
+    // Another download may start because this one is smaller than expected.
+    (mode.mustEnforceGates, reasons.mayHaveChanged, mode.mayLease) = (true, true, true)
+  }
+
+  /// Ranks the running downloads by what is known now, such as the size that the server has stated.
+  mutating func rankRuns() {
+    let ranking = stages.current.pipeline.ranking
+    for run in slots.runs.values {
+      run.update { $0.rank = ranking.rank($0.rankingContext) }
+      slots.update(run)
+    }
+  }
+
+  /// Applies the limits to the running downloads in order of rank; downloads beyond a limit go back to waiting.
+  mutating func enforceLimits(at instant: Instant) {
+    rankRuns()
+    var admitted = RunningDownloads()
+    let limits = stages.limits
+    for run in slots.ranked {
+      guard let candidate = slots.candidate(of: run) else { continue }
+      if let refusal = limits.stops(candidate, beside: admitted, at: instant.now) {
+        run.stop(.limit(refusal))
+      } else {
+        admitted.insert(candidate)
+      }
+    }
+  }
+
+  /// The downloads whose reason to wait has changed since it was published.
+  mutating func takeChangedReasons(followingQueue: Bool, at now: Duration) -> [DownloadID] {
+    var reasons = WaitingReasons()
+    swap(&reasons, &self.reasons)
+    defer { swap(&reasons, &self.reasons) }
+    return reasons.takeChanged(followingQueue: followingQueue) { reason(for: $0, at: now) }
+  }
+
+  /// Why a due download waits.
+  func reason(for candidate: Candidate, at now: Duration) -> WaitingReason {
+    if mode.isSuspended { return .suspended }
+    if let reason = gates.reason(for: candidate) { return .gate(reason) }
+    if let reason = stages.limits.refusal(candidate, beside: slots.counts, at: now) { return .limit(reason) }
+    return .turn
+  }
+}

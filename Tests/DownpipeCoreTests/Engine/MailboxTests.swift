@@ -1,0 +1,117 @@
+import DownpipeTesting
+import HangLimit
+import Testing
+
+@testable import DownpipeCore
+
+/// The messages to the loop.
+@Suite(.endsHangs)
+struct MailboxTests {
+  private let mailbox = Mailbox()
+
+  /// Carries out the commands that were called.
+  private func answerCalls(on engine: Engine) async {
+    for case .command(let command) in mailbox.takeCalls() {
+      let answer = await command.perform(engine)
+      answer()
+    }
+  }
+
+  private func isShutDown(_ error: any Error) -> Bool { (error as? DownloadError)?.code == .shutDown }
+
+  @Test func mailIsReadOnceAndInOrder() async throws {
+    let fixture = try await RunFixture()
+    let runs = try (0..<3).map { try fixture.run(DownloadID("d\($0)")) }
+    for run in runs { mailbox.post(.stopped(.pause), of: run) }
+    mailbox.post(abandoned: runs[0])
+    let mail = await mailbox.next()
+    #expect(mail.outcomes.map(\.run.id) == ["d0", "d1", "d2"])
+    #expect(mail.abandoned.map(\.id) == ["d0"])
+    #expect(!mail.hasEndedTurn && mail.needsTurn)
+    mailbox.wake(forTurn: false)
+    let nothing = await mailbox.next()
+    #expect(!nothing.needsTurn)
+    mailbox.postEndOfTurn()
+    #expect(await mailbox.next().hasEndedTurn)
+    #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.rules.isEmpty)
+  }
+
+  @Test("no message is lost between a post and the next read", arguments: 0..<20)
+  func nothingIsLost(round: Int) async {
+    let (posters, each) = (8, 500)
+    let seen = await withTaskGroup(of: Void.self) { group -> [Int] in
+      for poster in 0..<posters {
+        group.addTask {
+          for index in 0..<each { mailbox.post(.open, of: poster * each + index) }
+        }
+      }
+      var seen: [Int] = []
+      while seen.count < posters * each { seen += await mailbox.next().rules.keys }
+      return seen
+    }
+    #expect(Set(seen).count == posters * each)
+    for poster in 0..<posters {
+      let own = seen.filter { $0 / each == poster }
+      #expect(own == own.sorted(), "the messages of one task are read in order")
+    }
+  }
+
+  @Test("each command is carried out once while one task reads and others post", arguments: 0..<10)
+  func commandsAreNotLost(round: Int) async throws {
+    let fixture = try await RunFixture()
+    let engine = fixture.engine
+    let done = Watched(0)
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<200 {
+        group.addTask {
+          try await mailbox.perform { _ in
+            done.update { $0 += 1 }
+            return number
+          }
+        }
+      }
+      while done.value < 200 {
+        _ = await mailbox.next()
+        await answerCalls(on: engine)
+      }
+      var answers: Set<Int> = []
+      for try await answer in group { answers.insert(answer) }
+      #expect(answers == Set(0..<200))
+    }
+    #expect(done.value == 200)
+  }
+
+  @Test func whatACommandThrowsIsItsAnswer() async throws {
+    let fixture = try await RunFixture()
+    let command = Task { try await mailbox.perform { _ in throw DownloadError(.ledger, "no") } }
+    _ = await mailbox.next()
+    await answerCalls(on: fixture.engine)
+    await #expect { try await command.value } throws: { ($0 as? DownloadError)?.code == .ledger }
+  }
+
+  @Test func commandsAreRefusedOnceItIsClosed() async throws {
+    let waiting = Task { try await mailbox.perform { _ in 1 } }
+    _ = await mailbox.next()
+    mailbox.close()
+    await #expect { try await waiting.value } throws: { isShutDown($0) }
+    await #expect { try await mailbox.perform { _ in 2 } } throws: { isShutDown($0) }
+    #expect(mailbox.takeCalls().isEmpty)
+  }
+
+  @Test("a command is either carried out or rejected when the mailbox closes meanwhile", arguments: 0..<20)
+  func closingMeanwhile(round: Int) async throws {
+    let fixture = try await RunFixture()
+    let answers = await withTaskGroup(of: Bool.self) { group -> Int in
+      for _ in 0..<50 { group.addTask { (try? await mailbox.perform { _ in }) != nil } }
+      group.addTask {
+        await answerCalls(on: fixture.engine)
+        mailbox.close()
+        return false
+      }
+      var count = 0
+      for await _ in group { count += 1 }
+      return count
+    }
+    #expect(answers == 51)
+  }
+}

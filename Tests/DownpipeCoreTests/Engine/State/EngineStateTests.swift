@@ -1,0 +1,329 @@
+import DownpipeTesting
+import Foundation
+import HangLimit
+import Testing
+
+@_spi(Ledger) @testable import DownpipeCore
+
+/// The decisions of the engine, without a task: messages in every order.
+@Suite(.endsHangs)
+struct EngineStateTests {
+  @Test("Every order of up to seven messages for two downloads keeps the invariants", arguments: [1, 2])
+  func everyOrder(limit: Int) async throws {
+    let model = try await StateModel.Setup(limit: limit)
+    var sequences = 0
+    func visit(_ steps: [StateModel.Step]) throws {
+      let world = try StateModel(model)
+      for step in steps { world.take(step) }
+      if let flaw = world.flaw { Issue.record("\(steps): \(flaw)") }
+      sequences += 1
+      guard steps.count < 7 else { return }
+      for step in world.possible { try visit(steps + [step]) }
+    }
+    try visit([])
+    #expect(sequences > 20_000, "only \(sequences)")
+  }
+
+  @Test("A gate that stops nothing is found")
+  func aDefectIsFound() async throws {
+    let world = try StateModel(try await StateModel.Setup(limit: 2, sabotage: .runsPastGates))
+    for step in [StateModel.Step.begin, .answer] { world.take(step) }
+    #expect(world.flaw == nil)
+    world.take(.close)
+    #expect(world.flaw != nil)
+  }
+
+  @Test("Long random orders keep the invariants, and everything ends", arguments: 0..<8)
+  func randomOrders(seed: UInt64) async throws {
+    let model = try await StateModel.Setup(limit: 1 + Int(seed % 2))
+    for number in 0..<100 {
+      var random = SeededGenerator(seed: seed &* 1_000 &+ UInt64(number))
+      let world = try StateModel(model)
+      var steps: [StateModel.Step] = []
+      for _ in 0..<60 {
+        guard let step = world.possible.randomElement(using: &random) else { break }
+        steps.append(step)
+        world.take(step)
+        if let flaw = world.flaw {
+          Issue.record("seed \(seed), order \(number): \(steps): \(flaw)")
+          break
+        }
+      }
+      if let flaw = world.end() { Issue.record("seed \(seed), order \(number): \(steps), end: \(flaw)") }
+    }
+  }
+}
+
+/// A small world around an ``EngineState``: a ledger with two downloads, a gate and a clock.
+final class StateModel {
+  enum Step: String, CaseIterable {
+    /// The turn asks for an exchange; the ledger answers, fails, or answers that another owner has the downloads.
+    case begin, answer, fail, refuse
+    /// The work of a run ends: as it was told to stop, or else with a file; or with a failure, after which it waits.
+    case endA, endB, failA
+    case close, open, suspend, unsuspend
+    /// The first timer fires.
+    case timer
+    case stop
+  }
+
+  struct Setup {
+    let context: EngineContext
+    let pipeline: Pipeline
+    let source: FakeSource
+    let records: [DownloadRecord]
+
+    init(limit: Int, sabotage: Sabotage? = nil) async throws {
+      let fixture = try await RunFixture()
+      let (source, storage, gate) = (FakeSource(everyURL: .init([1])), FakeStorage(), FakeGate(name: "gate"))
+      self.source = source
+      pipeline = Pipeline {
+        source
+        gate
+        FakeAdmissionPolicy(maximumConcurrent: limit)
+        storage
+      }
+      var options = DownloaderOptions(time: fixture.time)
+      options.sabotage = sabotage
+      context = EngineContext(options: options, store: fixture.store, pipeline: pipeline)
+      records = [try fixture.record("a", rank: 1), try fixture.record("b", rank: 2)]
+    }
+  }
+
+  private var state: EngineState
+  private var ledger: [DownloadID: DownloadRecord]
+  private var clock = Duration.zero
+  private let start: Date
+
+  private var needsTurn = false
+  private var isTurnDue = false
+  private var isInTurn = false
+  private var exchange: Exchange?
+  private var timers: [Duration] = []
+  /// The runs that work, and those whose outcome has not been told.
+  private var working: [Run] = []
+  private var untold: [ObjectIdentifier: DownloadID] = [:]
+  private var isGateClosed = false
+  private(set) var flaw: String?
+
+  init(_ setup: Setup) throws {
+    state = EngineState(setup.pipeline, sessions: [setup.source], setup.context)
+    ledger = Dictionary(uniqueKeysWithValues: setup.records.map { ($0.id, $0) })
+    start = setup.records[0].createdAt
+    state.mode.mustReclaim = false
+    decide { $0.receive(.reported(gate: 1, .open), at: $1) }
+    look(needsTurn: true)
+  }
+
+  // MARK: Steps
+
+  /// The steps that mean something now.
+  var possible: [Step] { Step.allCases.filter(isPossible) }
+
+  private func isPossible(_ step: Step) -> Bool {
+    switch step {
+    case .begin: isTurnDue && exchange == nil
+    case .answer, .fail: exchange != nil
+    case .refuse: exchange?.unsaved.isEmpty == false
+    case .endA: run("a") != nil
+    case .endB: run("b") != nil
+    case .failA: run("a") != nil && run("a")?.stopReason == nil
+    case .close: !isGateClosed
+    case .open: isGateClosed
+    case .suspend: !state.mode.isSuspended
+    case .unsuspend: state.mode.isSuspended
+    case .timer: !timers.isEmpty
+    case .stop: !state.mode.isStopping
+    }
+  }
+
+  func take(_ step: Step) {
+    switch step {
+    case .begin: beginTurn()
+    case .answer: answer { .success(self.exchanged($0)) }
+    case .fail: answer { _ in .failure(DownloadError(.ledger, "no")) }
+    case .refuse: answer { .success(self.exchanged($0, isRefused: true)) }
+    case .endA: end("a")
+    case .endB: end("b")
+    case .failA: end("a", .failed(DownloadError(.network, "no"), .resume(after: .seconds(5))))
+    case .close, .open:
+      isGateClosed = step == .close
+      decide { [isGateClosed] in $0.receive(.reported(gate: 1, isGateClosed ? .closed("no") : .open), at: $1) }
+    case .suspend:
+      state.mode.isSuspended = true
+      for run in state.slots.runs.values { run.stop(.suspend) }
+    case .unsuspend:
+      (state.mode.isSuspended, state.mode.mayLease) = (false, true)
+    case .timer:
+      let due = timers.min() ?? clock
+      timers.removeAll { $0 == due }
+      clock = max(clock, due)
+      decide { $0.receive(.due(due), at: $1) }
+    case .stop: decide { $0.receive(.stop, at: $1) }
+    }
+    look(needsTurn: needsTurn || ![.begin, .answer, .fail, .refuse].contains(step))
+    needsTurn = false
+    check()
+  }
+
+  /// Lets everything go on that can, with an open gate.
+  /// - Returns: What has not ended.
+  func end() -> String? {
+    if isPossible(.open) { take(.open) }
+    if isPossible(.unsuspend) { take(.unsuspend) }
+    for _ in 0..<200 {
+      if let flaw { return flaw }
+      guard let step = [Step.begin, .answer, .endA, .endB, .timer].first(where: isPossible) else { break }
+      take(step)
+    }
+    if !state.outbox.isEmpty { return "an outcome is not saved" }
+    if state.mode.isStopping { return state.isOver ? flaw : "the loop does not end" }
+    let rest = ledger.values.filter { $0.phase != .finished }
+    return rest.isEmpty ? flaw : "not finished: \(rest.map { "\($0.id) \($0.phase)" })"
+  }
+
+  // MARK: The shell
+
+  private var instant: EngineState.Instant { .init(now: clock, date: start + (clock / .seconds(1))) }
+
+  private func run(_ id: DownloadID) -> Run? { working.first { $0.id == id } }
+
+  @discardableResult
+  private func decide<Decision>(_ decision: (inout EngineState, EngineState.Instant) -> Decision) -> Decision {
+    let result = decision(&state, instant)
+    for effect in state.takeEffects() { carryOut(effect) }
+    return result
+  }
+
+  private func look(needsTurn: Bool) {
+    decide { $0.receive(.news(.init(), needsTurn: needsTurn), at: $1) }
+  }
+
+  private func carryOut(_ effect: EngineState.Effect) {
+    switch effect {
+    case .start(let run, let earlier):
+      if run.isIn(working) { flaw = "“\(run.id)” is started twice" }
+      if let other = self.run(run.id), other !== earlier { flaw = "“\(run.id)” has two runs" }
+      working.append(run)
+    case .end(let run, _):
+      if untold.removeValue(forKey: ObjectIdentifier(run)) == nil { flaw = "the end of “\(run.id)” is told twice" }
+    case .cleanUp(let run):
+      needsTurn = true
+      decide { $0.receive(.cleanedUp(run), at: $1) }
+    case .takeTurn:
+      if isTurnDue || isInTurn { flaw = "two turns at once" }
+      isTurnDue = true
+    case .sleep(let due), .askAdmission(let due): timers.append(due)
+    case .announceUnsaved, .watch, .watchForRoom, .lookForOthers, .lookAtReasons, .tick: break
+    }
+  }
+
+  private func beginTurn() {
+    isInTurn = true
+    decide { state, _ in state.endAbandoned() }
+    if state.mode.mayHoldUnknown { release() }
+    exchange = decide { $0.beginExchange(at: $1) }
+    if exchange == nil { endTurn() }
+  }
+
+  private func answer(_ result: (Exchange) -> Result<LedgerExchange, any Error>) {
+    guard let exchange else { return }
+    self.exchange = nil
+    let result = result(exchange)
+    let hasFailed = if case .failure = result { true } else { false }
+    let answer = Exchange.Answer(
+      unsaved: exchange.unsaved, result: result, lookedAt: exchange.request?.now, mustLease: false,
+      hasFailedToLease: hasFailed && exchange.request != nil)
+    decide { $0.receive(.exchanged(answer, changed: [], removed: []), at: $1) }
+    setTimer()
+    beginTurn()
+  }
+
+  private func setTimer() {
+    guard !state.mode.isStopping else { return }
+    if state.mode.ledgerRests { return decide { $0.armRest(at: $1) } }
+    guard state.waits.mayHaveDelayed else { return }
+    state.waits.mayHaveDelayed = false
+    let after = state.waits.lastLook ?? instant.date
+    let due = ledger.values.compactMap { $0.phase == .waiting ? $0.notBefore : nil }.filter { $0 > after }.min()
+    state.waits.lastLook = nil
+    decide { $0.arm(due, at: $1) }
+  }
+
+  private func endTurn() {
+    setTimer()
+    (isTurnDue, isInTurn) = (false, false)
+    decide { $0.receive(.turnEnded, at: $1) }
+  }
+
+  private func end(_ id: DownloadID, _ outcome: Outcome? = nil) {
+    guard let run = run(id) else { return }
+    working.removeAll { $0 === run }
+    untold[ObjectIdentifier(run)] = id
+    let artifact = Artifact(kind: .file, location: .memory([1]), name: id.rawValue)
+    let stopped = run.stopReason.map { $0 == .lostLease ? Outcome.notOwned : .stopped($0) }
+    decide { $0.receive(.ended(run, stopped ?? outcome ?? .published(artifact)), at: $1) }
+  }
+
+  // MARK: The ledger
+
+  private func exchanged(_ exchange: Exchange, isRefused: Bool = false) -> LedgerExchange {
+    var result = LedgerExchange()
+    for unsaved in exchange.unsaved {
+      result.saved.append(!isRefused)
+      // Another owner has taken it, and let it go.
+      if isRefused { ledger[unsaved.run.id]?.apply(.leaseLost) } else { ledger[unsaved.run.id] = unsaved.run.outcome }
+    }
+    guard let request = exchange.request else { return result }
+    for id in [DownloadID("a"), "b"] {
+      guard var record = ledger[id], record.phase == .waiting, record.notBefore.map({ $0 <= request.now }) ?? true
+      else { continue }
+      let selection = request.select(record.candidate)
+      if selection == .stop { break }
+      guard selection == .take else { continue }
+      record.apply(.leased)
+      record.notBefore = nil
+      ledger[id] = record
+      result.leased.append(record)
+    }
+    return result
+  }
+
+  /// Lets go what a lost answer may have leased.
+  private func release() {
+    state.mode.mayHoldUnknown = false
+    for id in ledger.keys where state.slots.runs[id] == nil { ledger[id]?.apply(.suspended) }
+    state.mode.mayLease = true
+  }
+
+  // MARK: Invariants
+
+  private func check() {
+    guard flaw == nil else { return }
+    let holders = working.count
+    if state.slots.counts.total != holders { flaw = "\(state.slots.counts.total) slots for \(holders) runs" }
+    let going = working.filter { $0.stopReason == nil }
+    if isGateClosed, !going.isEmpty { flaw = "“\(going[0].id)” runs although the gate is closed" }
+    if state.mode.isSuspended, !going.isEmpty { flaw = "“\(going[0].id)” runs although all are suspended" }
+    if state.mode.isStopping, !going.isEmpty { flaw = "“\(going[0].id)” runs although the downloader stops" }
+    for run in going where ledger[run.id]?.phase.isActive != true {
+      flaw = "“\(run.id)” runs, and the ledger says \(ledger[run.id]?.phase as Any)"
+    }
+    for id in untold.values where state.slots.runs[id] == nil { flaw = "the outcome of “\(id)” is lost" }
+    // When nothing is on its way, nothing waits without a reason.
+    guard !isTurnDue, exchange == nil, !state.mode.isStopping else { return }
+    if !state.outbox.isEmpty, timers.isEmpty { flaw = "an outcome waits, and nothing will save it" }
+    for record in ledger.values where record.phase == .waiting && state.slots.runs[record.id] == nil {
+      let isDelayed = record.notBefore.map { $0 > instant.date } ?? false
+      if isDelayed || state.mode.ledgerRests {
+        if timers.isEmpty { flaw = "“\(record.id)” waits for a time without a timer" }
+      } else if !isGateClosed, !state.mode.isSuspended, state.reason(for: record.candidate, at: clock) == .turn {
+        flaw = "“\(record.id)” could start, and does not"
+      }
+    }
+  }
+}
+
+extension Run {
+  fileprivate func isIn(_ runs: [Run]) -> Bool { runs.contains { $0 === self } }
+}
