@@ -1,4 +1,4 @@
-import Downpipe
+@_spi(Ledger) import Downpipe
 import Foundation
 
 extension Pipeline {

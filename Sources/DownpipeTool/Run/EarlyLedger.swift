@@ -1,4 +1,4 @@
-import Downpipe
+@_spi(Ledger) import Downpipe
 
 /// Opens the ledger of a command while the pipeline is built: opening waits for the disk.
 struct EarlyLedger: Sendable {
