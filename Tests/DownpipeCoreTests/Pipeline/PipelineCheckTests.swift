@@ -92,7 +92,8 @@ struct PipelineCheckTests {
     await downloader.replace(Gate2(id: "a", words: "third"))
     #expect(await gates() == ["third", "second"])
     #expect(
-      await downloader.engine.state.gates.stages.map(\.summary) == ["third", "second"], "the engine uses the same gates")
+      await downloader.engine.state.gates.stages.map(\.summary) == ["third", "second"], "the engine uses the same gates"
+    )
     await downloader.replace(Gate2(id: "c", words: "fourth"))
     #expect(await gates() == ["third", "second", "fourth"])
     #expect(await downloader.pipeline.description.contains("Gate2 (third) and Gate2 (second) and Gate2 (fourth)"))

@@ -185,8 +185,8 @@ extension Engine {
     case .failed:
       return .failed(record.error ?? DownloadError(.processing, "the reason was not recorded"))
     case .finished:
-      return .finished(
-        record.steps.artifact.map(context.storage.shownArtifact) ?? Artifact(kind: .file, location: .memory([]), name: ""))
+      let artifact = record.steps.artifact.map(context.storage.shownArtifact)
+      return .finished(artifact ?? Artifact(kind: .file, location: .memory([]), name: ""))
     }
   }
 

@@ -34,7 +34,8 @@ extension Engine {
   private func forget(_ id: DownloadID, deletingFile: Bool) async throws -> RemovedDownloads.Summary {
     do {
       guard let record = try await record(id) else {
-        return lostRemovals[id] == nil ? RemovedDownloads.Summary() : try await forget(.ids([id]), deletingFiles: deletingFile)
+        guard lostRemovals[id] != nil else { return RemovedDownloads.Summary() }
+        return try await forget(.ids([id]), deletingFiles: deletingFile)
       }
       // The file may be at its new place without the ledger's knowledge.
       if deletingFile { _ = await renamed(record) }
@@ -185,7 +186,8 @@ extension Engine {
     let known = Set(try await store.records(of: artifacts.map(\.id)).map(\.id))
     var failure: (any Error)?
     for (id, stored) in artifacts where !known.contains(id) {
-      do { try await context.storage.remove(context.storage.shownArtifact(from: stored)) } catch { failure = failure ?? error }
+      let artifact = context.storage.shownArtifact(from: stored)
+      do { try await context.storage.remove(artifact) } catch { failure = failure ?? error }
     }
     if let failure { throw failure }
   }

@@ -115,8 +115,8 @@ extension Engine {
     }
     // An artifact in memory ends with its process and does not count as lost.
     guard let stored = record.steps.artifact, stored.path != nil else { return nil }
-    if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) { return nil }
-    return stored
+    guard let artifact = try? context.storage.artifact(from: stored) else { return stored }
+    return await context.storage.contains(artifact) ? nil : stored
   }
 }
 

@@ -9,7 +9,8 @@ extension Engine {
   ///
   /// - Parameter isNew: Whether the download has just been added: not every watcher follows new downloads in the queue.
   func publish(_ record: DownloadRecord, _ dependencies: Dependencies = .unread, isNew: Bool = false) {
-    guard state.slots.runs[record.id] == nil, hub.isWatched(record.id), options.sabotage != .tellsNothing else { return }
+    guard state.slots.runs[record.id] == nil, hub.isWatched(record.id), options.sabotage != .tellsNothing
+    else { return }
     // A lease whose answer was lost; it is released.
     if record.phase.isActive, record.owner == store.owner { return }
     let shown = self.state(of: record, dependencies)
