@@ -148,7 +148,7 @@ extension BrokenVariant {
     BrokenVariant(.ledger(.forgetsRemovals), [.commandOrder, .commandResult], within: 42),
     BrokenVariant(.ledger(.restartsFinished), [.liveness, .lastState, .refetching], within: 3),
     BrokenVariant(.ledger(.saysIdle), [.idle], within: 66),
-    BrokenVariant(.ledger(.forgetsURLs), [.commandOrder], within: 24),
+    BrokenVariant(.ledger(.forgetsURLs), [.commandOrder], within: 150),
     BrokenVariant(.ledger(.forgetsCheckpoints), in: killing, [.refetching], within: 400),
     BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
     BrokenVariant(
@@ -179,7 +179,7 @@ extension BrokenVariant {
     BrokenVariant(
       .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
     BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
-    BrokenVariant(.engine(.keepsReasons), [.bookkeeping], within: 60),
+    BrokenVariant(.engine(.keepsRoom), [.bookkeeping], within: 60),
     BrokenVariant(.engine(.runsPastGates), [.gates], within: 54),
   ]
 }

@@ -147,7 +147,7 @@ extension Engine {
     for page in removed.pages {
       let ids = page.keys.map(\.id)
       for id in ids {
-        if options.sabotage != .keepsReasons { state.reasons.forget(id) }
+        state.reasons.forget(id)
         context.furthest.forget(id)
       }
       state.reasons.noteChange(of: ids)

@@ -76,11 +76,12 @@ extension Engine {
       let found = Set(records.map(\.id))
       for id in page where !found.contains(id) {
         // A damaged record is left out, and is not gone.
-        guard let record = try? await store.record(id) else {
+        do {
+          guard try await store.record(id) == nil else { continue }
+        } catch {
           state.unpublished.add(changes, from: [id])
           continue
         }
-        guard record == nil else { continue }
         state.reasons.forget(id)
         if let request = changes.requests[id] { hub.publish(removalOf: request) } else { hub.publish(removalOf: id) }
       }

@@ -17,6 +17,8 @@ actor Engine {
   var waitingAdditions: [Mailbox.Addition] = []
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
+  /// Whether the ledger is renewing the leases.
+  private var isRenewing = false
   /// Whether the loop is about to start new tasks.
   private var isDeciding = false
 
@@ -400,7 +402,8 @@ actor Engine {
       if state.mode.mustEnforceGates { context.mailbox.wake() }
       if now - renewed > options.lease / 3 {
         renewed = now
-        await renewLeases()
+        // Not here: the ledger may not answer, and progress and speed go on without it.
+        if !isRenewing { begin { await self.renewLeases() } }
       }
     }
     state.mode.ticks = false
@@ -418,6 +421,8 @@ actor Engine {
   }
 
   private func renewLeases() async {
+    isRenewing = true
+    defer { isRenewing = false }
     try? await store.renewLeases(until: time.date.addingTimeInterval(options.lease / .seconds(1)))
   }
 
