@@ -98,6 +98,9 @@
       return isTaken
     }
 
+    /// Whether the thread has ended, or ends now.
+    var isClosed: Bool { inbox.withLock(\.isClosed) }
+
     private func wake() {
       // Under the lock, because the thread may end and destroy the handle. Without a handle, or with another one than
       // that which the thread waited for, it is awake; to wake it once more does no harm.

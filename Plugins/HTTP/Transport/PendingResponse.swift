@@ -46,7 +46,11 @@
       defer { withExtendedLifetime(self) {} }
       try Task.checkCancellation()
       if let end = end.withLock({ $0 }) { throw end }
-      if let whole = body.withLock({ $0.take() }) { return try Self.push(whole, into: sink, pace: pace, limit: limit) }
+      if let whole = body.withLock({ $0.take() }) {
+        // As if the thread had it still.
+        if thread.isClosed { throw Self.shutDown }
+        return try Self.push(whole, into: sink, pace: pace, limit: limit)
+      }
       defer { isOver.store(true, ordering: .relaxed) }
       try await untilCancelled { continuation in
         let reader = CurlThread.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
