@@ -13,8 +13,9 @@ struct CheckpointRequests: ~Copyable, Sendable {
   private let time: any TimeSource
   /// The number of bytes at which the next checkpoint is due; it is not due before there is a stream.
   private let next = Atomic<Int64>(.max)
-  /// Before this instant, in nanoseconds of the clock, no checkpoint is due for the sake of its bytes.
-  private let earliest = Atomic<Int64>(0)
+  /// Before this instant, in nanoseconds of the clock, no checkpoint is due for the sake of its bytes. The first one is due
+  /// at once: it gives the partial its name, which keeps other processes away.
+  private let earliest = Atomic<Int64>(.min)
   private let isAborted = Atomic(false)
   private let state = Mutex(State())
 
@@ -28,7 +29,6 @@ struct CheckpointRequests: ~Copyable, Sendable {
   /// - Parameter count: The number of bytes on disk.
   func begin(_ request: AsyncStream<Void>.Continuation, at count: Int64) {
     state.withLock { $0.request = request }
-    if pause > .zero { earliest.store((time.now + pause).nanoseconds, ordering: .relaxed) }
     next.store(count + bytesBetween, ordering: .relaxed)
   }
 
