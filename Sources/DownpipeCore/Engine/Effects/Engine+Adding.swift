@@ -122,6 +122,7 @@ extension Engine {
 
   func status(of id: DownloadID) async throws -> DownloadStatus? {
     try checkOpen()
+    takeRules()
     if let run = state.slots.runs[id] { return run.status }
     guard let record = try await record(id) else { return nil }
     return presentStatus(of: record, await dependencies(of: [record]))
@@ -137,6 +138,7 @@ extension Engine {
 
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
+    takeRules()
     let records = try await store.records(of: ids).filter(belongsHere)
     let dependencies = await dependencies(of: records)
     return Dictionary(records.map { ($0.id, presentStatus(of: $0, dependencies)) }) { $1 }
@@ -144,6 +146,7 @@ extension Engine {
 
   func statuses(_ query: DownloadQuery) async throws -> [DownloadStatus] {
     try checkOpen()
+    takeRules()
     var query = query
     query.location = query.location ?? context.storage.location
     let records = try await store.records(query)

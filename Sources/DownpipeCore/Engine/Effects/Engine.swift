@@ -82,11 +82,18 @@ actor Engine {
     if mail.hasEndedTurn { decide(.turnEnded) }
     for (run, outcome) in mail.outcomes { decide(.ended(run, outcome)) }
     for run in mail.abandoned { decide(.cleanedUp(run)) }
-    for (gate, rule) in mail.rules { decide(.reported(gate: gate, rule)) }
+    take(mail.rules)
     let isWatched = hub.isAnythingWatched
     let audience = EngineState.Audience(
       isAnythingWatched: isWatched, isAnythingAwaited: isWatched || !idleWaiters.isEmpty)
     decide(.news(audience, needsTurn: mail.needsTurn))
+  }
+
+  /// Takes the rules that gates have reported, before a state is shown that depends on them.
+  func takeRules() { take(context.mailbox.takeRules()) }
+
+  private func take(_ rules: OrderedTable<Int, GateRule>) {
+    for (gate, rule) in rules { decide(.reported(gate: gate, rule)) }
   }
 
   /// Tells the state what has happened, and carries out what it decides.

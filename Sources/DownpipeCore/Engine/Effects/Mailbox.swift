@@ -132,6 +132,14 @@ final class Mailbox: Sendable {
     }
   }
 
+  /// Removes and returns the rules that gates have reported.
+  func takeRules() -> OrderedTable<Int, GateRule> {
+    state.update { state in
+      defer { state.mail.rules = OrderedTable() }
+      return state.mail.rules
+    }
+  }
+
   /// Removes and returns what callers have asked for, in the order of their calls.
   func takeCalls() -> [Call] {
     state.update { state in
