@@ -54,6 +54,8 @@ actor Engine {
         }
         group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }
+        // If this fails, the first turn tries again.
+        try? await clarifyOwnership()
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
         context.mailbox.close()
