@@ -128,13 +128,11 @@ extension Engine {
     state.mode.isSuspended = true
     state.mode.suspensions += 1
     let number = state.mode.suspensions
-    // At once, although the ledger may not answer.
+    // At once, although the ledger may not answer. A run that a lease in progress begins is stopped when it begins.
     for run in state.slots.runs.values { run.stop(.suspend) }
     let runs = try? await context.mailbox.perform { engine -> [Run] in
       // A later call wins.
-      guard engine.state.mode.suspensions == number else { return [] }
-      for run in engine.state.slots.runs.values { run.stop(.suspend) }
-      return Array(engine.state.slots.runs.values)
+      engine.state.mode.suspensions == number ? Array(engine.state.slots.runs.values) : []
     }
     for run in runs ?? [] { try? await run.endUnlessCancelled() }
   }

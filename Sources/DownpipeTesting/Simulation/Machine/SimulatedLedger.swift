@@ -41,7 +41,8 @@ final class SimulatedStore: LedgerStore {
   /// Performs a call. It may take its time, and fail before or after it has taken effect; the process may die at each
   /// point where it waits.
   private func call<Result>(
-    _ name: String, _ work: (any LedgerStore) async throws -> Result, noting note: (Result) async throws -> Void
+    _ name: String, _ work: (any LedgerStore) async throws -> Result,
+    noting note: (Result, any LedgerStore) async throws -> Void
   ) async throws -> Result {
     try await pause()
     if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
@@ -51,8 +52,10 @@ final class SimulatedStore: LedgerStore {
     }
     // What the invariants see is read by other calls, before anything else changes.
     let result = try await process.system.ledgerCalls.perform {
-      let result = try await work(try process.store())
-      try await note(result)
+      let store = try process.store()
+      let result = try await work(store)
+      // Also if the process has died meanwhile: the call has taken effect.
+      try await note(result, store)
       return result
     }
     try await pause()
@@ -74,7 +77,7 @@ final class SimulatedStore: LedgerStore {
 
   /// Performs a call that reads.
   private func read<Result>(_ name: String, _ work: (any LedgerStore) async throws -> Result) async throws -> Result {
-    try await call(name, work) { _ in }
+    try await call(name, work) { _, _ in }
   }
 
   /// Performs a call that changes records, and shows them to the invariants.
@@ -82,8 +85,7 @@ final class SimulatedStore: LedgerStore {
     _ name: String, _ change: LedgerChange, _ work: (any LedgerStore) async throws -> Result,
     of ids: (Result) -> [DownloadID]?, as kind: ((Result) -> LedgerChange)? = nil
   ) async throws -> Result {
-    try await call(name, work) { result in
-      let store = try process.store()
+    try await call(name, work) { result, store in
       let change = kind?(result) ?? change
       guard let ids = ids(result) else {
         return checks.ledgerHas(try await store.records(DownloadQuery()), nil, after: change, process)
