@@ -140,62 +140,50 @@ final class EventHub: Sendable {
 
   /// The events of one download from now on. The stream buffers the newest 256 for a slow reader.
   func events(of id: DownloadID) -> AsyncStream<DownloadEvent> {
-    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(256))
-    let token: Int? = state.withLock { state in
-      if state.isFinished { return nil }
-      state.nextToken += 1
-      state.byDownload[id, default: []].append(Watcher(token: state.nextToken, stream: continuation))
-      return state.nextToken
+    stream(buffering: 256) { state, watcher in
+      state.byDownload[id, default: []].append(watcher)
+    } removing: { state, token in
+      state.byDownload[id]?.removeAll { $0.token == token }
+      if state.byDownload[id]?.isEmpty == true { state.byDownload[id] = nil }
     }
-    guard let token else {
-      continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { state in
-        state.byDownload[id]?.removeAll { $0.token == token }
-        if state.byDownload[id]?.isEmpty == true { state.byDownload[id] = nil }
-      }
-    }
-    return stream
   }
 
   /// The events of all downloads from now on. The stream buffers the newest 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {
-    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(4096))
-    let token: Int? = state.withLock { state in
-      if state.isFinished { return nil }
-      state.nextToken += 1
+    stream(buffering: 4096) { state, watcher in
       state.watchersOfAll += 1
-      state.observers.append(Watcher(token: state.nextToken, stream: continuation))
-      return state.nextToken
+      state.observers.append(watcher)
+    } removing: { state, token in
+      state.observers.removeAll { $0.token == token }
     }
-    guard let token else {
-      continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { $0.observers.removeAll { $0.token == token } }
-    }
-    return stream
   }
 
   /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers the newest 256 for a slow
   /// reader.
   func refusals() -> AsyncStream<DownloadEvent> {
-    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(256))
+    stream(buffering: 256) { state, watcher in
+      state.ofRefusals.append(watcher)
+    } removing: { state, token in
+      state.ofRefusals.removeAll { $0.token == token }
+    }
+  }
+
+  /// A stream for a new watcher, which is removed when its reader ends; an ended stream after ``finish()``.
+  private func stream(
+    buffering count: Int, adding add: (inout State, Watcher) -> Void,
+    removing remove: @escaping @Sendable (inout State, Int) -> Void
+  ) -> AsyncStream<DownloadEvent> {
+    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(count))
     let token: Int? = state.withLock { state in
       if state.isFinished { return nil }
       state.nextToken += 1
-      state.ofRefusals.append(Watcher(token: state.nextToken, stream: continuation))
+      add(&state, Watcher(token: state.nextToken, stream: continuation))
       return state.nextToken
     }
-    guard let token else {
+    if let token {
+      continuation.onTermination = { [weak self] _ in self?.state.withLock { remove(&$0, token) } }
+    } else {
       continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { $0.ofRefusals.removeAll { $0.token == token } }
     }
     return stream
   }
