@@ -36,6 +36,16 @@ struct MailboxTests {
     #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.rules.isEmpty)
   }
 
+  @Test("a gate that was closed for a moment is news, although it is open again")
+  func rulesOfGates() async {
+    for rule in [GateRule.closed("a"), .open, .open, .closed("b"), .closed("b"), .open] { mailbox.post(rule, of: 1) }
+    mailbox.post(.closed("c"), of: 2)
+    let rules = await mailbox.next().rules
+    #expect(rules.count == 2 && rules[1]?.count == 2 && rules[2]?.count == 1)
+    #expect(rules[1]?.first?.isSame(as: .closed("b")) == true && rules[1]?.last?.isSame(as: .open) == true)
+    #expect(mailbox.takeRules().isEmpty)
+  }
+
   @Test("no message is lost between a post and the next read", arguments: 0..<20)
   func nothingIsLost(round: Int) async {
     let (posters, each) = (8, 500)

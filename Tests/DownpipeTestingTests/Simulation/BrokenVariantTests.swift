@@ -179,7 +179,7 @@ extension BrokenVariant {
     BrokenVariant(
       .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
     BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
-    BrokenVariant(.engine(.keepsRoom), [.bookkeeping], within: 60),
+    BrokenVariant(.engine(.keepsCommands), [.bookkeeping], within: 60),
     BrokenVariant(.engine(.runsPastGates), [.gates], within: 54),
   ]
 }

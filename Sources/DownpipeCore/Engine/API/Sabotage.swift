@@ -8,8 +8,8 @@ package enum Sabotage: Sendable, CaseIterable {
   case lostWakeUp
   /// A leased download is started twice.
   case startsTwice
-  /// The space that a run has claimed is not given back.
-  case keepsRoom
+  /// A command is noted twice, and ends once.
+  case keepsCommands
   /// A closed gate stops no run.
   case runsPastGates
   /// Each resume begins anew, as if the file on the server had changed.

@@ -43,8 +43,9 @@ final class Mailbox: Sendable {
     var needsTurn = false
     /// Runs that have lost their lease and have been cleaned up.
     var abandoned: [Run] = []
-    /// The latest rules that gates have reported, by the numbers of the gates.
-    var rules = OrderedTable<Int, GateRule>()
+    /// The last two different rules that gates have reported, by the numbers of the gates. The last one alone would not say
+    /// that a gate was closed for a moment, and that what waited for it may try again.
+    var rules = OrderedTable<Int, [GateRule]>()
   }
 
   private struct State {
@@ -67,7 +68,13 @@ final class Mailbox: Sendable {
   func postEndOfTurn(wakes: Bool = true) { change(forTurn: false, wakes: wakes) { $0.mail.hasEndedTurn = true } }
 
   /// Posts the rule that a gate with a number has reported.
-  func post(_ rule: GateRule, of gate: Int) { change { $0.mail.rules[gate] = rule } }
+  func post(_ rule: GateRule, of gate: Int) {
+    change { state in
+      let earlier = state.mail.rules[gate] ?? []
+      if let last = earlier.last, rule.isSame(as: last) { return }
+      state.mail.rules[gate] = earlier.suffix(1) + [rule]
+    }
+  }
 
   func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
 
@@ -133,7 +140,7 @@ final class Mailbox: Sendable {
   }
 
   /// Removes and returns the rules that gates have reported.
-  func takeRules() -> OrderedTable<Int, GateRule> {
+  func takeRules() -> OrderedTable<Int, [GateRule]> {
     state.update { state in
       defer { state.mail.rules = OrderedTable() }
       return state.mail.rules

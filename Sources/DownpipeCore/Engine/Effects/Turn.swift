@@ -17,6 +17,7 @@ extension Engine {
   /// - Parameter ids: The downloads that it concerns; `nil` for all.
   func beginCommand(for ids: Set<DownloadID>?) -> Int {
     options.probe?.note(.called)
+    if options.sabotage == .keepsCommands { _ = state.commands.begin([]) }
     return state.commands.begin(ids)
   }
 

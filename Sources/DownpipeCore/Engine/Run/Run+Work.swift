@@ -5,7 +5,7 @@ internal import Synchronization
 extension Run {
   /// Works until the artifact is published or the work fails or is stopped. The record has the progress.
   func work() async -> Outcome {
-    defer { if context.options.sabotage != .keepsRoom { context.room.release(self) } }
+    defer { context.room.release(self) }
     do {
       return .published(try await produce())
     } catch {

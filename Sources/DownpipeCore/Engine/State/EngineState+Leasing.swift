@@ -24,7 +24,6 @@ extension EngineState {
   }
 
   private mutating func abandon(_ run: Run) {
-    slots.free(run)
     run.state.withLock { $0.wasRefused = true }
     add(.cleanUp(run))
   }
