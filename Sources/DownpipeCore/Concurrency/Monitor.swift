@@ -2,12 +2,6 @@ internal import Synchronization
 
 /// A value behind a lock, and tasks that wait until it meets a condition: a monitor, as operating systems call it.
 ///
-/// ```swift
-/// let isOver = Monitor(false)
-/// try await isOver.wait { $0 }          // in any number of tasks
-/// isOver.update { $0 = true }           // resumes all of them, in the order in which they began to wait
-/// ```
-///
 /// Every continuation of the core that waits for a change of state is held by a monitor. It is stored in place, like a
 /// `Mutex`, and allocates nothing unless a task has to wait.
 ///

@@ -45,7 +45,7 @@ struct QueuePropertyDefectTests {
     case .order: Defect([.suspend(true), .add(1), .add(2), .suspend(false), .settle], in: .reversesLeases)
     case .ranks:
       Defect(
-        [.add(1)],
+        [.suspend(true), .add(1)],
         in: QueueProperties { FakeSchedulingPolicy { _ in Rank().ascending(Int64.random(in: 0...1_000_000)) } })
     case .bound:
       Defect(
