@@ -18,12 +18,12 @@
     ///
     /// A request, its connection and its sink stay on one thread. One client for several loops would move parts between
     /// threads or close its connections after each request.
-    final class Lane: Sendable {
+    final class LoopClient: Sendable {
       let eventLoop: any EventLoop
       let client: HTTPClient
       /// For `http:` through an HTTP proxy: connects to the proxy as to a server.
       let absoluteFormClient: HTTPClient?
-      /// The number of exchanges on the loop.
+      /// The number of transfers on the loop.
       let load = Atomic<Int>(0)
 
       init(_ eventLoop: any EventLoop, _ settings: HTTPClient.Configuration, absoluteForm: HTTPClient.Configuration?) {
@@ -39,7 +39,7 @@
 
     private struct State {
       var isStopped = false
-      var exchanges: [ObjectIdentifier: HTTPExchange] = [:]
+      var transfers: [ObjectIdentifier: ClientTransfer] = [:]
       var waitingForEnd: CheckedContinuation<Void, Never>?
     }
 
@@ -54,7 +54,7 @@
 
     let configuration: AsyncHTTPClientSource.Configuration
     private let group: MultiThreadedEventLoopGroup
-    private let lanes: [Lane]
+    private let loops: [LoopClient]
     /// For origins that get no credentials; `nil` where the settings have no certificate to show.
     private let anonymousTLS: TLSConfiguration?
     private let state = Mutex(State())
@@ -76,12 +76,12 @@
         configuration.tls.clientCertificate == nil ? nil : try configuration.tls.configuration(showsCertificate: false)
       self.configuration = configuration
       self.group = group
-      lanes = group.makeIterator().map { Lane($0, settings, absoluteForm: absoluteForm) }
+      loops = group.makeIterator().map { LoopClient($0, settings, absoluteForm: absoluteForm) }
     }
 
     deinit {
       guard !state.withLock({ $0.isStopped }) else { return }
-      Self.close(lanes.flatMap(\.clients), then: group) {}
+      Self.close(loops.flatMap(\.clients), then: group) {}
     }
 
     /// Closes the clients and then the threads, asynchronously.
@@ -96,28 +96,28 @@
       closing.notify(queue: .global()) { group.shutdownGracefully { _ in closed() } }
     }
 
-    /// Cancels all exchanges and closes every connection. A second call has no effect.
+    /// Cancels all transfers and closes every connection. A second call has no effect.
     ///
     /// AsyncHTTPClient cannot abandon a connection that it is opening. Such a connection keeps its thread until the
     /// connect time limit, but this method does not wait for it.
     func stop() async {
-      let exchanges = state.withLock { state -> [HTTPExchange]? in
+      let transfers = state.withLock { state -> [ClientTransfer]? in
         guard !state.isStopped else { return nil }
         state.isStopped = true
-        return Array(state.exchanges.values)
+        return Array(state.transfers.values)
       }
-      guard let exchanges else { return }
-      for exchange in exchanges { exchange.cancel(DownloadError(.shutDown, "the downloader was shut down")) }
-      // An exchange needs its event loop in order to end.
+      guard let transfers else { return }
+      for transfer in transfers { transfer.cancel(DownloadError(.shutDown, "the downloader was shut down")) }
+      // A transfer needs its event loop in order to end.
       await withCheckedContinuation { continuation in
         let isEmpty = state.withLock { state in
-          if state.exchanges.isEmpty { return true }
+          if state.transfers.isEmpty { return true }
           state.waitingForEnd = continuation
           return false
         }
         if isEmpty { continuation.resume() }
       }
-      let clients = lanes.flatMap(\.clients)
+      let clients = loops.flatMap(\.clients)
       let group = group
       await withCheckedContinuation { continuation in
         let end = FirstEnd(continuation)
@@ -126,22 +126,22 @@
       }
     }
 
-    /// Registers an exchange.
-    func began(_ exchange: HTTPExchange, on lane: Lane) throws(DownloadError) {
+    /// Registers a transfer.
+    func began(_ transfer: ClientTransfer, on loop: LoopClient) throws(DownloadError) {
       let isStopped = state.withLock { state in
-        if !state.isStopped { state.exchanges[ObjectIdentifier(exchange)] = exchange }
+        if !state.isStopped { state.transfers[ObjectIdentifier(transfer)] = transfer }
         return state.isStopped
       }
       if isStopped { throw DownloadError(.shutDown, "the downloader was shut down") }
-      lane.load.add(1, ordering: .relaxed)
+      loop.load.add(1, ordering: .relaxed)
     }
 
-    /// Removes an exchange that has ended.
-    func ended(_ exchange: HTTPExchange, on lane: Lane) {
-      lane.load.subtract(1, ordering: .relaxed)
+    /// Removes a transfer that has ended.
+    func ended(_ transfer: ClientTransfer, on loop: LoopClient) {
+      loop.load.subtract(1, ordering: .relaxed)
       let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
-        state.exchanges[ObjectIdentifier(exchange)] = nil
-        guard state.exchanges.isEmpty else { return nil }
+        state.transfers[ObjectIdentifier(transfer)] = nil
+        guard state.transfers.isEmpty else { return nil }
         defer { state.waitingForEnd = nil }
         return state.waitingForEnd
       }
@@ -158,14 +158,14 @@
       let deadline = configuration.totalTimeLimit.map { NIODeadline.now() + TimeAmount(clamping: $0) }
 
       while true {
-        let lane = idlestLane
-        let exchange = HTTPExchange(session: self, lane: lane)
-        let (client, message) = try message(redirects, on: lane)
-        let head = try await exchange.start(client, message, deadline: deadline)
-        let body = UnreadBody(exchange, pace: request.pace)
+        let loop = idlestLoop
+        let transfer = ClientTransfer(session: self, loop: loop)
+        let (client, message) = try message(redirects, on: loop)
+        let head = try await transfer.start(client, message, deadline: deadline)
+        let body = UnreadBody(transfer, pace: request.pace)
         let status = Int(head.status.code)
         if try redirects.follow(status: status, headers: Self.redirectFields(head)) {
-          await exchange.drain(atMost: Self.drainedBytes)
+          await transfer.drain(atMost: Self.drainedBytes)
           continue
         }
         var headers = HeaderFields()
@@ -194,19 +194,19 @@
       return result
     }
 
-    /// The first lane with the fewest exchanges, so that single downloads reuse the same connection.
-    private var idlestLane: Lane {
-      var best = lanes[0]
+    /// The first loop with the fewest transfers, so that single downloads reuse the same connection.
+    private var idlestLoop: LoopClient {
+      var best = loops[0]
       var least = Int.max
-      for lane in lanes {
-        let load = lane.load.load(ordering: .relaxed)
-        if load < least { (best, least) = (lane, load) }
+      for loop in loops {
+        let load = loop.load.load(ordering: .relaxed)
+        if load < least { (best, least) = (loop, load) }
       }
       return best
     }
 
     /// The message for a URL, and the client that sends it.
-    private func message(_ redirects: Redirects, on lane: Lane) throws -> (HTTPClient, HTTPClient.Request) {
+    private func message(_ redirects: Redirects, on loop: LoopClient) throws -> (HTTPClient, HTTPClient.Request) {
       var headers = HTTPHeaders(redirects.fields.fields.map { ($0.name, $0.value) })
       if let user = redirects.userInfo {
         let credentials = AsyncHTTPClientSource.Proxy.Credentials(user: user.user, password: user.password ?? "")
@@ -214,11 +214,11 @@
       }
       // Only scheme, host and port are taken from the URL of a message: ``TargetHandler`` sends the target.
       let origin = Origin(redirects.url).map(String.init(describing:)) ?? ""
-      guard let proxy = configuration.proxy, let client = lane.absoluteFormClient, origin.hasPrefix("http://") else {
+      guard let proxy = configuration.proxy, let client = loop.absoluteFormClient, origin.hasPrefix("http://") else {
         headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.target(redirects.url))
         var message = try HTTPFailure.translating { try HTTPClient.Request(url: origin + "/", headers: headers) }
         if !redirects.mayLogIn { message.tlsConfiguration = anonymousTLS }
-        return (lane.client, message)
+        return (loop.client, message)
       }
       headers.replaceOrAdd(name: "Host", value: String(origin.dropFirst("http://".count)))
       headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.wireText(redirects.url))

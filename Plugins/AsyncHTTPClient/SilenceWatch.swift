@@ -3,7 +3,7 @@
   import NIOCore
   import Synchronization
 
-  /// The idle time limit of one exchange.
+  /// The idle time limit of one transfer.
   ///
   /// Chunks only record the time, because setting a timer for each would cost more than the chunk itself. The timer
   /// checks the recorded time and is set again when it fired early. Time in the sink and time before the body is read

@@ -11,17 +11,17 @@
   /// pauses. A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as
   /// it was read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``,
   /// ``push(into:pace:)``, ``drain(atMost:)`` and ``cancel(_:)`` can be called on any thread, hence the mutex.
-  final class HTTPExchange: Sendable {
+  final class ClientTransfer: Sendable {
     let session: HTTPSession
-    let lane: HTTPSession.Lane
+    let loop: HTTPSession.LoopClient
     let silence: SilenceWatch?
     let state = Mutex(State())
 
-    init(session: HTTPSession, lane: HTTPSession.Lane) {
+    init(session: HTTPSession, loop: HTTPSession.LoopClient) {
       self.session = session
-      self.lane = lane
+      self.loop = loop
       silence = session.configuration.idleTimeLimit.map {
-        SilenceWatch(limit: TimeAmount(clamping: $0), eventLoop: lane.eventLoop)
+        SilenceWatch(limit: TimeAmount(clamping: $0), eventLoop: loop.eventLoop)
       }
     }
 
@@ -29,7 +29,7 @@
     func start(
       _ client: HTTPClient, _ request: HTTPClient.Request, deadline: NIODeadline?
     ) async throws -> HTTPResponseHead {
-      try session.began(self, on: lane)
+      try session.began(self, on: loop)
       return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
           let stopReason = state.withLock { state in
@@ -38,7 +38,7 @@
             return state.stopReason
           }
           if let stopReason {
-            session.ended(self, on: lane)
+            session.ended(self, on: loop)
             continuation.resume(throwing: stopReason)
             return
           }
@@ -73,7 +73,7 @@
             continuation.resume(throwing: failure)
           } else {
             // On the loop no part can arrive between the buffered parts and the later ones.
-            lane.eventLoop.execute { self.beginPushing() }
+            loop.eventLoop.execute { self.beginPushing() }
           }
         }
       } onCancel: {
@@ -85,7 +85,7 @@
     /// succeeded or failed.
     func drain(atMost bytes: Int) async {
       // Waiting long for a short body would cost more than a new connection.
-      let timer = lane.eventLoop.scheduleTask(in: .seconds(1)) { self.cancel(Self.unwanted) }
+      let timer = loop.eventLoop.scheduleTask(in: .seconds(1)) { self.cancel(Self.unwanted) }
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           let held = state.withLock { state -> Held? in
@@ -108,7 +108,7 @@
       timer.cancel()
     }
 
-    /// Ends the exchange unless its body is being read.
+    /// Ends the transfer unless its body is being read.
     func abandon() {
       let isUnread = state.withLock { state in
         if case .holding(let held) = state.phase { held.reader == nil } else { false }
@@ -116,7 +116,7 @@
       if isUnread { cancel(DownloadError(.cancelled, "the body was dropped unread")) }
     }
 
-    /// Ends the exchange in any phase; waiting callers get the error. Has no effect after the end.
+    /// Ends the transfer in any phase; waiting callers get the error. Has no effect after the end.
     func cancel(_ reason: any Error) {
       enum Means {
         case none
@@ -140,7 +140,7 @@
         promise?.fail(reason)
         task?.fail(reason: reason)
       case .reader(let reader):
-        session.ended(self, on: lane)
+        session.ended(self, on: loop)
         reader?.continuation.resume(throwing: reason)
       }
     }

@@ -4,7 +4,7 @@
   import NIOCore
   import NIOHTTP1
 
-  extension HTTPExchange {
+  extension ClientTransfer {
     static let heldBytes = 64 * 1024
 
     struct Reader {

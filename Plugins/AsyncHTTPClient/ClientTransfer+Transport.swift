@@ -6,7 +6,7 @@
   import Synchronization
 
   // The calls of AsyncHTTPClient, all on the event loop.
-  extension HTTPExchange: HTTPClientResponseDelegate {
+  extension ClientTransfer: HTTPClientResponseDelegate {
     typealias Response = Void
 
     func didSendRequestHead(task: HTTPClient.Task<Void>, _ head: HTTPRequestHead) {
@@ -173,7 +173,7 @@
       if let outcome { finished(outcome) }
     }
 
-    /// Ends the exchange and resumes the waiting caller; later calls have no effect.
+    /// Ends the transfer and resumes the waiting caller; later calls have no effect.
     private func finished(_ outcome: Result<Void, any Error>) {
       let phase = state.withLock { state in
         let phase = state.phase
@@ -185,7 +185,7 @@
         return phase
       }
       if case .finished = phase { return }
-      session.ended(self, on: lane)
+      session.ended(self, on: loop)
       switch phase {
       case .asking(let continuation):
         switch outcome {
