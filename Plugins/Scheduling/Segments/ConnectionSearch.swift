@@ -62,7 +62,7 @@ struct ConnectionSearch: Sendable, Hashable {
   }
 
   /// Keeps a number that servers accept; what was being tried was refused.
-  mutating func settle(at number: Int, _ now: Duration) {
+  mutating func lower(to number: Int) {
     guard number < wanted else { return }
     wanted = number
     window = ThroughputWindow()

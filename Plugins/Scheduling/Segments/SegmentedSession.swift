@@ -26,7 +26,7 @@ final class SegmentedSession: SegmentSession {
   func connections(after measurement: SegmentMeasurement) -> Int {
     state.withLock { state in
       let isLower = state.ceiling.update(after: measurement, wanted: state.wanted)
-      if isLower { state.search?.settle(at: state.ceiling.value, measurement.time) }
+      if isLower { state.search?.lower(to: state.ceiling.value) }
       let wanted = state.search?.connections(after: measurement) ?? maximumConnections
       state.wanted = min(wanted, state.ceiling.value)
       return state.wanted

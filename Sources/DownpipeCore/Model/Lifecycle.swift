@@ -9,6 +9,8 @@
     case leased
     /// The last byte is stored.
     case bytesComplete
+    /// A step has found that bytes are wrong, and they are fetched again.
+    case bytesWrong
     /// The last step has finished, and the artifact is published.
     case stepsComplete
     /// The attempt failed, and another one follows.
@@ -56,6 +58,7 @@
     case (.waiting, .pause), (.waiting, .pauseAll): .paused
 
     case (.transferring, .bytesComplete): .processing
+    case (.processing, .bytesWrong): .transferring
     case (.processing, .stepsComplete): .finished
     case (.transferring, .failedForNow), (.processing, .failedForNow): .waiting
     case (.transferring, .failedForGood), (.processing, .failedForGood): .failed
@@ -114,7 +117,7 @@ extension DownloadRecord {
       if attempts < .max { attempts += 1 }
     case .leaseLost:
       wasInterrupted = true
-    case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause, .pauseAll:
+    case .becameDue, .bytesComplete, .bytesWrong, .failedForNow, .failedForGood, .suspended, .pause, .pauseAll:
       // An interrupted run may have published an artifact; `wasInterrupted` stays set until a later run finds it.
       break
     case .restart:

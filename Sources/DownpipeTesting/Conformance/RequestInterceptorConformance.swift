@@ -111,7 +111,7 @@ public struct RequestInterceptorConformance: Sendable {
 private final class Replies: Sendable {
   private struct State {
     var given: [SourceReply] = []
-    var settled: Set<Int> = []
+    var ended: Set<Int> = []
   }
 
   private let state = Watched(State())
@@ -122,15 +122,15 @@ private final class Replies: Sendable {
 
   var count: Int { state.value.given.count }
   /// The replies that were neither read nor discarded.
-  var dropped: Int { state.value.given.count - state.value.settled.count }
+  var dropped: Int { state.value.given.count - state.value.ended.count }
 
   func give(to request: SourceRequest) -> SourceReply {
     state.update { state in
       let number = state.given.count
       let bytes = DownloadFixtures.pattern(size: 1000, seed: UInt64(number) + 1)
       let isRefused = number == 0 && refusal != nil
-      let body = Body(discard: { self.settle(number) }) { sink in
-        self.settle(number)
+      let body = Body(discard: { self.end(number) }) { sink in
+        self.end(number)
         if !isRefused { try sink(bytes.span.bytes) }
       }
       let reply = SourceReply(
@@ -141,7 +141,7 @@ private final class Replies: Sendable {
     }
   }
 
-  private func settle(_ number: Int) { state.update { _ = $0.settled.insert(number) } }
+  private func end(_ number: Int) { state.update { _ = $0.ended.insert(number) } }
 
   /// Reads a reply and checks that it is an unchanged reply of this chain.
   func expectTrue(_ reply: SourceReply) async throws {

@@ -11,7 +11,7 @@ package func withDeadline<Value: Sendable>(
 ) async throws -> Value {
   let outcome = FirstOutcome<Value>()
   let worker = Task {
-    do { outcome.settle(.success(try await work())) } catch { outcome.settle(.failure(error)) }
+    do { outcome.complete(.success(try await work())) } catch { outcome.complete(.failure(error)) }
   }
   let timer = Task {
     // Many short sleeps: on an overloaded machine each of them is delayed like the work, so that slow scheduling is not
@@ -20,7 +20,7 @@ package func withDeadline<Value: Sendable>(
     for _ in 0..<slices {
       guard (try? await time.sleep(for: limit / slices)) != nil else { return }
     }
-    outcome.settle(.failure(Deviation("it did not end within \(limit)")))
+    outcome.complete(.failure(Deviation("it did not end within \(limit)")))
   }
   defer {
     timer.cancel()
@@ -38,21 +38,21 @@ private final class FirstOutcome<Value: Sendable>: Sendable {
   private enum State {
     case open
     case awaited(CheckedContinuation<Value, any Error>)
-    case settled(Result<Value, any Error>)
+    case completed(Result<Value, any Error>)
   }
 
   private let state = Mutex(State.open)
 
-  func settle(_ result: Result<Value, any Error>) {
+  func complete(_ result: Result<Value, any Error>) {
     let waiting: CheckedContinuation<Value, any Error>? = state.withLock { state in
       switch state {
       case .open:
-        state = .settled(result)
+        state = .completed(result)
         return nil
       case .awaited(let continuation):
-        state = .settled(result)
+        state = .completed(result)
         return continuation
-      case .settled:
+      case .completed:
         return nil
       }
     }
@@ -62,12 +62,12 @@ private final class FirstOutcome<Value: Sendable>: Sendable {
   var value: Value {
     get async throws {
       try await withCheckedThrowingContinuation { continuation in
-        let settled: Result<Value, any Error>? = state.withLock { state in
-          if case .settled(let result) = state { return result }
+        let completed: Result<Value, any Error>? = state.withLock { state in
+          if case .completed(let result) = state { return result }
           state = .awaited(continuation)
           return nil
         }
-        if let settled { continuation.resume(with: settled) }
+        if let completed { continuation.resume(with: completed) }
       }
     }
   }

@@ -116,7 +116,7 @@ extension Run {
   }
 
   private func transferAgain() {
-    update { $0.phase = .transferring }
+    update { _ = $0.apply(.bytesWrong) }
     announce(state: .transferring)
   }
 
