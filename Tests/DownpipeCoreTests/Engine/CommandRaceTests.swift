@@ -96,6 +96,58 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("What a later restart has begun is not discarded by an earlier call")
+  func restartAfterDiscard() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, ledger: faulty)
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    let next = faulty.calls.count { $0 == .exchange } + 1
+    faulty.hold(.exchange, at: next)
+    try await downloader.add(contentsOf: Array(requests(2)[1...]))
+    await faulty.calls(of: .exchange, atLeast: next)
+    let discarding = Task { try await downloader.discard("d0") }
+    try await settle(downloader)
+    let restart = Task { try await downloader.restart("d0") }
+    try await settle(downloader)
+    faulty.release()
+    #expect(try await discarding.value)
+    #expect(try await restart.value)
+    try await settle(downloader)
+    #expect(try await downloader.status(of: "d0")?.state.phase == .transferring)
+    await downloader.shutdown()
+  }
+
+  @Test("A change that waits for a run does not undo a later change of all")
+  func changeOfAllAfterChange() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, ledger: faulty)
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    let failure = DownloadError(.ledger, "the connection to the database was lost")
+    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
+    source.release()
+    // The outcome waits for the ledger, which rests until this second is over.
+    await time.sleeper(dueIn: .seconds(1))
+    let update = Task {
+      try await downloader.update("d0") { request in
+        request.url.append(path: "changed")
+        request.destination = .init(name: "new")
+        request.priority = .low
+      }
+    }
+    try await settle(downloader)
+    let updateAll = Task { try await downloader.updateAll { $0.priority = .high } }
+    try await settle(downloader)
+    _ = try await advancing { try await update.value }
+    #expect(try await updateAll.value == 1)
+    #expect(try await downloader.status(of: "d0")?.request.priority == .high)
+    await downloader.shutdown()
+  }
+
   /// Holds the exchange that would lease the next added download.
   private func holdNextExchange(_ faulty: FaultyLedger, of downloader: Downloader) async throws -> Int {
     try await downloader.waitUntilIdle()

@@ -36,7 +36,7 @@ struct DecisionOrderTests {
     let tasks = (0..<40).map { number in
       Task(executorPreference: executor) {
         if number < 20 {
-          await run.end()
+          await run.waitForEnd()
         } else {
           let waiter = IdleWaiters.Waiter()
           waiters.update { $0.insert(waiter) }
@@ -46,7 +46,7 @@ struct DecisionOrderTests {
       }
     }
     await executor.runReadyJobs()
-    run.hasEnded()
+    run.markEnded()
     waiters.update { $0.finish(.success(())) }
     for task in tasks { await task.value }
     #expect(ended.value == Array(0..<40))

@@ -24,7 +24,7 @@ extension Engine {
     var count = turn.idle.count
     while !runs.isEmpty {
       let contested = turn.contested
-      for run in runs where !contested.contains(run.id) { try await run.endUnlessCancelled() }
+      for run in runs where !contested.contains(run.id) { try await run.waitForEndUnlessCancelled() }
       // The first ones are for earlier commands to end, others have ended for another reason.
       let rest = runs.filter { contested.contains($0.id) || !$0.hasBeenStopped(to: phase) }.map(\.id)
       count += runs.count - rest.count
@@ -90,7 +90,12 @@ extension Engine {
   ) async throws -> Int {
     try checkOpen()
     try await rankOnce()
-    return try await context.mailbox.perform { try await $0.changeAll(filter, change) }
+    let number = beginCommand(for: nil)
+    defer { state.commands.end(number) }
+    // All at once: so a command that waits for the run of a matching download comes first.
+    return try await takeTurn(
+      number, after: { engine, id in engine.state.slots.runs[id].map { filter.matches($0.record) } ?? true }
+    ) { (try await $0.changeAll(filter, change), []) }.0
   }
 
   private func changeAll(
@@ -134,7 +139,7 @@ extension Engine {
       // A later call wins.
       engine.state.mode.suspensions == number ? Array(engine.state.slots.runs.values) : []
     }
-    for run in runs ?? [] { try? await run.endUnlessCancelled() }
+    for run in runs ?? [] { try? await run.waitForEndUnlessCancelled() }
   }
 
   func unsuspend() async {

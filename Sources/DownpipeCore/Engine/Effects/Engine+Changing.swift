@@ -14,7 +14,7 @@ extension Engine {
   /// Changes the request in a turn.
   func change(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
-  ) async throws -> Turn<DownloadStatus> {
+  ) async throws -> TurnResult<DownloadStatus> {
     guard try await record(id) != nil else { throw DownloadError.unknownDownload(id) }
     guard let run = state.slots.runs[id] else { return .over(try await updated(id, change)) }
     let old = run.read { $0.request }

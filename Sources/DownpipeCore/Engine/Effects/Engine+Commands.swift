@@ -61,6 +61,47 @@ extension Engine {
     }
   }
 
+  // MARK: Discarding
+
+  /// What a download had that was discarded.
+  private enum Discarded {
+    /// Its file, which is deleted after the turn.
+    case file(Artifact)
+    /// At most a partial, and the file of an earlier fetch.
+    case partial
+    /// It was discarded before.
+    case nothing
+  }
+
+  /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
+  func discard(_ id: DownloadID) async throws -> Bool {
+    try checkOpen()
+    let discarded: Discarded = try await takeTurns(for: id, stopping: .cancel) { run in
+      run.hasBeenStopped(to: .cancelled) ? .partial : nil
+    } _: { engine in
+      if let run = engine.state.slots.runs[id] {
+        run.stop(.cancel)
+        return .wait(for: run)
+      }
+      return .over(try await engine.discardInTurn(id))
+    }
+    switch discarded {
+    case .file(let artifact): try await context.storage.remove(artifact)
+    case .partial: try await removeEarlierFile(of: id)
+    case .nothing: return false
+    }
+    return true
+  }
+
+  private func discardInTurn(_ id: DownloadID) async throws -> Discarded {
+    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+    // The ledger changes first, because the file of a finished download must exist.
+    if case .finished(let artifact) = state(of: await renamed(record)) {
+      return try await transition(id, .discard) ? .file(artifact) : .nothing
+    }
+    return try await transition(id, .cancel) ? .partial : .nothing
+  }
+
   /// Deletes the file of an earlier fetch, after the download that fetched it again was cancelled.
   private func removeEarlierFile(of id: DownloadID) async throws {
     let earlier = try await context.mailbox.perform { engine -> Artifact? in
@@ -68,23 +109,6 @@ extension Engine {
       return record.earlierArtifact.map(engine.context.storage.shownArtifact)
     }
     if let earlier { try await context.storage.remove(earlier) }
-  }
-
-  /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
-  func discard(_ id: DownloadID) async throws -> Bool {
-    let discarded = try await context.mailbox.perform { engine -> Artifact? in
-      guard engine.state.slots.runs[id] == nil, let record = try await engine.record(id) else { return nil }
-      guard case .finished(let artifact) = engine.state(of: await engine.renamed(record)) else { return nil }
-      // The ledger changes first, because the file of a finished download must exist.
-      return try await engine.transition(id, .discard) ? artifact : nil
-    }
-    guard let discarded else {
-      guard try await command(.cancel, stopping: .cancel, to: .cancelled, id) else { return false }
-      try await removeEarlierFile(of: id)
-      return true
-    }
-    try await context.storage.remove(discarded)
-    return true
   }
 }
 

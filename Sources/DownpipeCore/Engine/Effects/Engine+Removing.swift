@@ -23,7 +23,7 @@ extension Engine {
       }
       return .over(try await engine.forget(id, deletingFile: deletingFile))
     }
-    try await cleanUp(removed)
+    try await deleteFiles(of: removed)
     let wasRemoved = ended.contains(where: \.wasRemoved)
     let left = deletingFile ? ended.last(where: \.wasRemoved)?.leftArtifact : nil
     if let left { try await context.storage.remove(try context.storage.artifact(from: left)) }
@@ -66,9 +66,9 @@ extension Engine {
     }
     var count = removed.count
     var failure: (any Error)?
-    do { try await cleanUp(removed) } catch { failure = error }
+    do { try await deleteFiles(of: removed) } catch { failure = error }
     while !runs.isEmpty {
-      for run in runs { try await run.endUnlessCancelled() }
+      for run in runs { try await run.waitForEndUnlessCancelled() }
       for left in runs.filter(\.wasRemoved).compactMap(\.leftArtifact) where deletingFiles {
         do {
           try await context.storage.remove(try context.storage.artifact(from: left))
@@ -88,7 +88,7 @@ extension Engine {
         return (removed, runs)
       }
       count += removed.count
-      do { try await cleanUp(removed) } catch { failure = failure ?? error }
+      do { try await deleteFiles(of: removed) } catch { failure = failure ?? error }
     }
     if let failure { throw failure }
     return count
@@ -102,7 +102,7 @@ extension Engine {
       // Otherwise the download stays cancelled.
       guard removed.count > 0 else { return run.announce(state: .cancelled) }
       run.wasRemoved = true
-      try? await cleanUp(removed)
+      try? await deleteFiles(of: removed)
     } catch {
       // The caller tries again. The ledger may have removed the record all the same.
       lostRemovals[run.id] = run.record
@@ -161,7 +161,7 @@ extension Engine {
 
   /// Deletes the partials and the files of removed downloads.
   /// - Throws: The first error, after everything else has been deleted.
-  private func cleanUp(_ removed: RemovedDownloads.Summary) async throws {
+  private func deleteFiles(of removed: RemovedDownloads.Summary) async throws {
     var failure: (any Error)?
     for page in removed.pages {
       for key in page.keys {

@@ -8,7 +8,7 @@ extension Engine {
     return try await takeTurns(for: id) { try await $0.renameInTurn(id, to: name) }
   }
 
-  private func renameInTurn(_ id: DownloadID, to name: String) async throws -> Turn<DownloadStatus> {
+  private func renameInTurn(_ id: DownloadID, to name: String) async throws -> TurnResult<DownloadStatus> {
     guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
     guard record.phase == .finished, state.slots.runs[id] == nil else {
       return try await change(id) { $0.destination.setName(name) }

@@ -178,7 +178,7 @@ actor Engine {
       if end.isUncertain { state.unpublished.note(run.id, end.request) }
     }
     if let published = end.published { run.announce(state: published) }
-    run.hasEnded()
+    run.markEnded()
     guard state.stages.hasRetired else { return }
     let oldest = state.slots.runs.values.map(\.stages.sourcesVersion).min()
     for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }

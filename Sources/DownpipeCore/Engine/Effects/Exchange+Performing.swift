@@ -32,7 +32,7 @@ extension Exchange {
   private func attempt(
     leasing request: LeaseRequest?, in context: EngineContext
   ) async -> Result<LedgerExchange, any Error> {
-    let saves = unsaved.map { LedgerSave($0.run.outcome, [.state, .checkpoint, .steps]) }
+    let saves = unsaved.map { LedgerSave($0.run.recordToSave, [.state, .checkpoint, .steps]) }
     do {
       return .success(
         try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date))

@@ -93,7 +93,7 @@ final class Run: Sendable {
   /// Starts the work after an earlier run of the same download has ended. The outcome is posted to the mailbox.
   func start(after earlier: Run? = nil) {
     let task = context.executors.start { [self] in
-      await earlier?.end()
+      await earlier?.waitForEnd()
       // The wait is over: watchers measure it, and the time until the reply.
       if stopReason == nil { announce(state: .transferring) }
       let outcome = await work()
@@ -161,14 +161,14 @@ final class Run: Sendable {
   var isOver: Bool { ending.value }
 
   /// Returns when the outcome is in the ledger and the run has ended.
-  func end() async { await ending.waitThroughCancellation { $0 } }
+  func waitForEnd() async { await ending.waitThroughCancellation { $0 } }
 
-  /// Waits like ``end()``, but can be cancelled, for example if a step commands its own download.
+  /// Waits like ``waitForEnd()``, but can be cancelled, for example if a step commands its own download.
   /// - Throws: `CancellationError`.
-  func endUnlessCancelled() async throws { try await ending.wait { $0 } }
+  func waitForEndUnlessCancelled() async throws { try await ending.wait { $0 } }
 
   /// Marks the run as ended and resumes those that wait for it, in the order in which they began to wait.
-  func hasEnded() {
+  func markEnded() {
     state.withLock { $0.task = nil }
     ending.update { $0 = true }
   }
@@ -185,7 +185,7 @@ final class Run: Sendable {
   var request: DownloadRequest { state.withLock { $0.request } }
 
   /// The record as it is saved after the run: with the request that the run has worked for.
-  var outcome: DownloadRecord {
+  var recordToSave: DownloadRecord {
     state.withLock { state in
       var record = state.record
       record.request = state.request

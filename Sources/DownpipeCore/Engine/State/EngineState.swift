@@ -83,7 +83,7 @@ struct EngineState: Sendable {
   /// Decides what a message means. Runs are told at once to stop; what else has to be done is in ``takeEffects()``.
   mutating func receive(_ message: Message, at instant: Instant) {
     switch message {
-    case .ended(let run, let outcome): end(run, outcome, at: instant)
+    case .ended(let run, let outcome): endWork(of: run, outcome, at: instant)
     case .cleanedUp(let run): abandoned.append(run)
     case .reported(let gate, let rule): if gates.report(rule, of: gate) { noteGates() }
     case .stop: stop()

@@ -272,7 +272,11 @@ final class StateModel {
     for unsaved in exchange.unsaved {
       result.saved.append(!isRefused)
       // Another owner has taken it, and let it go.
-      if isRefused { ledger[unsaved.run.id]?.apply(.leaseLost) } else { ledger[unsaved.run.id] = unsaved.run.outcome }
+      if isRefused {
+        ledger[unsaved.run.id]?.apply(.leaseLost)
+      } else {
+        ledger[unsaved.run.id] = unsaved.run.recordToSave
+      }
     }
     guard let request = exchange.request else { return result }
     for id in [DownloadID("a"), "b"] {

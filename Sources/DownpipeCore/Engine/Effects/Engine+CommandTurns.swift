@@ -1,5 +1,5 @@
 /// The result of one turn of a command.
-enum Turn<Value: Sendable>: Sendable {
+enum TurnResult<Value: Sendable>: Sendable {
   /// The command is done.
   case over(Value)
   /// The run has to end first; then the command takes another turn.
@@ -7,8 +7,8 @@ enum Turn<Value: Sendable>: Sendable {
 }
 
 extension Engine {
-  /// What a command has to do before its next turn.
-  private enum Step<Value: Sendable>: Sendable {
+  /// An attempt to take a turn: it has to wait if an earlier command comes first.
+  private enum Attempt<Value: Sendable>: Sendable {
     case done(Value)
     case wait(for: CommandQueue.Pending)
   }
@@ -32,7 +32,7 @@ extension Engine {
   ///   begun may still be completed.
   func takeTurns<Value: Sendable>(
     for id: DownloadID, stopping reason: StopReason? = nil, afterRun: (Run) -> Value? = { _ in nil },
-    _ turn: @escaping @Sendable (isolated Engine) async throws -> Turn<Value>
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> TurnResult<Value>
   ) async throws -> Value {
     let number = beginCommand(for: [id])
     defer { state.commands.end(number) }
@@ -58,7 +58,7 @@ extension Engine {
         // The run that was stopped first may have ended before this one began.
         if let earlier = stopped, earlier !== run { _ = afterRun(earlier) }
         stopped = nil
-        try await run.endUnlessCancelled()
+        try await run.waitForEndUnlessCancelled()
         if let value = afterRun(run) { return value }
       }
     }
@@ -85,7 +85,9 @@ extension Engine {
     return try await takeTurn(number, after: { _, id in ids.contains(id) }, turn)
   }
 
-  private func takeTurn<Value: Sendable>(
+  /// Takes a turn of a command for many downloads.
+  /// - Parameter isEarlier: Whether the earlier commands for a download come first. Those for all downloads do in any case.
+  func takeTurn<Value: Sendable>(
     _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
     _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
   ) async throws -> (Value, [Run]) {
@@ -104,12 +106,12 @@ extension Engine {
     _ turn: @escaping @Sendable (isolated Engine) async throws -> Value
   ) async throws -> Value {
     while true {
-      let step = try await context.mailbox.perform { engine -> Step<Value> in
+      let attempt = try await context.mailbox.perform { engine -> Attempt<Value> in
         if engine.options.sabotage != .lateCommands, let earlier = earlier(engine) { return .wait(for: earlier) }
         try await engine.clarifyOwnership()
         return .done(try await turn(engine))
       }
-      switch step {
+      switch attempt {
       case .wait(let earlier): try await earlier.end.wait()
       case .done(let value): return value
       }

@@ -15,7 +15,7 @@ extension Engine {
       guard try await engine.transition(id, .resume) else { return .over(Started(isRunning: false)) }
       return .over(try await engine.leaseByHand(id, preempting: preemption))
     }
-    for run in started.victims { try await run.endUnlessCancelled() }
+    for run in started.victims { try await run.waitForEndUnlessCancelled() }
     return started.isRunning
   }
 

@@ -6,7 +6,7 @@ extension EngineState {
   // MARK: Outcomes
 
   /// Frees the slot of a run whose work has ended; the next exchange saves its outcome.
-  mutating func end(_ run: Run, _ outcome: Outcome, at instant: Instant) {
+  mutating func endWork(of run: Run, _ outcome: Outcome, at instant: Instant) {
     if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
       stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: instant.now))
     }
