@@ -2,7 +2,8 @@
 //
 // The records are removed and the removals are published in the same turn. Files are deleted afterwards. An id can be
 // added again meanwhile, so what happens after that turn must not concern the download that has the id then. Partials
-// have a generation, so they are deleted outside of turns.
+// have a generation, so they need no turn; only that of a run that was stopped by the removal is deleted in the turn that
+// ends the run, before the caller goes on.
 extension Engine {
   /// The number of files that are deleted in one turn.
   private static let filesInTurn = 100

@@ -3,9 +3,10 @@ internal import Synchronization
 
 /// Carries out what ``EngineState`` decides.
 ///
-/// A single loop gives the state its messages: outcomes of runs, gate reports and timers arrive in its mailbox. It never
-/// waits for a ledger or a disk. What has to wait, such as commands and leases, is done in turns beside it, one at a time:
-/// so a gate that closes stops transfers although a disk or the ledger hangs.
+/// A loop gives the state its messages: outcomes of runs and reports of gates, which arrive in the mailbox. It never waits
+/// for a ledger or a disk. What has to wait, such as commands and leases, is done in turns beside it, one at a time: so a
+/// gate that closes stops transfers although a disk or the ledger hangs. Turns and timers give the state messages, too,
+/// each in one step of this actor.
 actor Engine {
   nonisolated let context: EngineContext
   var state: EngineState
