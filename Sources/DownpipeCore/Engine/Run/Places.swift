@@ -7,7 +7,7 @@ internal import Synchronization
 /// A snapshot: ``Run/places`` is made from the request, which may change, and from what the run has learnt.
 struct Places: Sendable {
   /// What a run learns of the places.
-  struct Memory: Sendable {
+  struct Experience: Sendable {
     /// The index of the place in use.
     var current = 0
     /// The places that have sent the pieces that were found wrong last.
@@ -21,20 +21,20 @@ struct Places: Sendable {
   let urls: [URL]
   /// The places that have sent wrong bytes.
   let excluded: [URL]
-  private let memory: Memory
+  private let experience: Experience
 
-  init(_ request: DownloadRequest, excluded: [URL], _ memory: Memory) {
+  init(_ request: DownloadRequest, excluded: [URL], _ experience: Experience) {
     var urls = [request.url]
     urls.append(contentsOf: request.mirrors)
     self.urls = urls
     self.excluded = excluded
-    self.memory = memory
+    self.experience = experience
   }
 
   // MARK: A whole file
 
   /// The index of the place in use.
-  var current: Int { min(memory.current, urls.count - 1) }
+  var current: Int { min(experience.current, urls.count - 1) }
   var currentURL: URL { urls[current] }
 
   /// The first place from an index on that has not sent wrong bytes; `nil` if there is none.
@@ -62,12 +62,12 @@ struct Places: Sendable {
   /// The place from which wrong pieces are to be fetched next, at last from one that has sent them; `nil` if all were
   /// asked.
   var nextForPieces: Int? {
-    let left = urls.indices.filter { !excluded.contains(urls[$0]) && !memory.askedForPieces.contains(urls[$0]) }
-    return left.first { !memory.senders.contains(urls[$0]) } ?? left.first
+    let left = urls.indices.filter { !excluded.contains(urls[$0]) && !experience.askedForPieces.contains(urls[$0]) }
+    return left.first { !experience.senders.contains(urls[$0]) } ?? left.first
   }
 
   /// A place that was asked for pieces and sends the file as a whole only.
-  var nextForWhole: Int? { memory.wholeOnly.last.flatMap { urls.firstIndex(of: $0) } }
+  var nextForWhole: Int? { experience.wholeOnly.last.flatMap { urls.firstIndex(of: $0) } }
 
   // MARK: Segments
 

@@ -28,7 +28,7 @@ final class Run: Sendable {
     /// Whether this run has refreshed its link.
     var hasFreshLink = false
     /// What the run has learnt of its places.
-    var places = Places.Memory()
+    var places = Places.Experience()
     /// Which places have brought the bytes on disk.
     var origins = ByteOrigins()
     /// How the next transfer fetches wrong pieces again; `nil` if none were found.

@@ -9,11 +9,11 @@ import Testing
 struct PlacesTests {
   private let urls = ["https://a.example/f", "https://b.example/f", "https://c.example/f"].compactMap(URL.init)
 
-  private func places(excluding excluded: [Int] = [], _ change: (inout Places.Memory) -> Void = { _ in }) -> Places {
-    var memory = Places.Memory()
-    change(&memory)
+  private func places(excluding excluded: [Int] = [], _ change: (inout Places.Experience) -> Void = { _ in }) -> Places {
+    var experience = Places.Experience()
+    change(&experience)
     let request = DownloadRequest(urls[0], id: "f", mirrors: Array(urls[1...]))
-    return Places(request, excluded: excluded.map { urls[$0] }, memory)
+    return Places(request, excluded: excluded.map { urls[$0] }, experience)
   }
 
   @Test func theURLOfTheRequestIsFirstAndMirrorsFollowInOrder() {
