@@ -4,7 +4,7 @@ import Synchronization
 
 /// Checks the invariants of a simulation where the events happen.
 final class InvariantChecks: Sendable {
-  private struct State: Sendable {
+  struct State: Sendable {
     var records: [DownloadID: DownloadRecord] = [:]
     /// In the order in which they were added first.
     var order: [DownloadID] = []
@@ -30,13 +30,13 @@ final class InvariantChecks: Sendable {
     var movedBytes: [DownloadID: ByteRangeSet] = [:]
   }
 
-  private let world: World
+  let world: World
   private let network: SimulatedNetwork
-  private let disk: SimulatedDisk
+  let disk: SimulatedDisk
   private let names: Set<Invariant.Name>
   private let own: [Invariant]
-  private let state = Mutex(State())
-  private let fetched = Mutex(FetchedBytes())
+  let state = Mutex(State())
+  let fetched = Mutex(FetchedBytes())
 
   init(_ world: World, _ network: SimulatedNetwork, _ disk: SimulatedDisk, _ invariants: [Invariant]) {
     self.world = world
@@ -202,148 +202,6 @@ final class InvariantChecks: Sendable {
   }
 
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
-
-  // MARK: The ledger
-
-  /// Takes over what a change of the ledger has written.
-  ///
-  /// - Parameter ids: The changed downloads; `nil` for all.
-  func ledgerHas(
-    _ records: [DownloadRecord], _ ids: [DownloadID]?, after change: LedgerChange, _ process: SimulatedProcess
-  ) {
-    let found = Dictionary(records.map { ($0.id, $0) }) { $1 }
-    let all = ids ?? state.withLock { $0.order } + records.map(\.id)
-    for id in Set(all).sorted(by: { $0.rawValue < $1.rawValue }) {
-      let before = state.withLock { state -> DownloadRecord? in
-        defer {
-          state.records[id] = found[id]
-          if let record = found[id] {
-            if !state.order.contains(id) { state.order.append(id) }
-            state.urls[id, default: []].formUnion([record.request.url] + record.request.mirrors)
-          }
-        }
-        return state.records[id]
-      }
-      fetched.withLock { $0.ledgerHas(found[id], since: before, change, id) }
-      guard let record = found[id] else { continue }
-      if record.phase == .finished { release(by: id) }
-      if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
-      checkLifecycle(from: before, to: record, change)
-      noteMovedBytes(from: before, to: record)
-      if ids != nil { checkClaims(record) }
-    }
-    noteIdleness()
-    if ids != nil { checkLimits(of: process, after: change, ids ?? []) }
-  }
-
-  /// Notes that downloads wait for another one no longer: the ledger changes their records when it has finished.
-  private func release(by finished: DownloadID) {
-    state.withLock { state in
-      for id in state.order { state.records[id]?.waitsFor.remove(finished) }
-    }
-  }
-
-  /// Notes whether a download runs or can start. The ledger is not asked, because its answer is what the engine relies on.
-  private func noteIdleness() {
-    state.withLock { state in
-      let isBusy = state.records.values.contains { $0.phase.isActive || $0.isQueued }
-      // It was idle until this change.
-      if !isBusy || !state.isBusy { state.lastIdleStep = world.scheduler.steps }
-      state.isBusy = isBusy
-    }
-  }
-
-  /// Checks that there was nothing to do at some moment since `waitUntilIdle` was called, at a step.
-  func checkIdle(since step: Int) {
-    guard state.withLock({ $0.isBusy && $0.lastIdleStep <= step }) else { return }
-    report(.idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
-  }
-
-  private func checkLifecycle(from before: DownloadRecord?, to record: DownloadRecord, _ change: LedgerChange) {
-    guard let before, before.generation == record.generation else { return }
-    world.coverage.count("phase: \(before.phase.rawValue) → \(record.phase.rawValue)")
-    // The ledger gives back what a dead owner held, in the change itself or before.
-    let isLost = before.phase.isActive && before.owner.map { !isAlive(owner: $0) } ?? false
-    let isLegal =
-      Self.isLegal(change, from: before.phase, to: record) || isLost && Self.isLegal(change, from: .waiting, to: record)
-    if !isLegal {
-      report(.lifecycle, "\(record.id) went from \(before.phase) to \(record.phase) by \(change)")
-    }
-  }
-
-  private func noteMovedBytes(from before: DownloadRecord?, to record: DownloadRecord) {
-    let hadSteps = before.map { $0.steps.artifact != nil || $0.steps.note != nil } ?? false
-    let isGivenUp = hadSteps && record.steps.artifact == nil && record.steps.note == nil
-    state.withLock { state in
-      if isGivenUp {
-        state.movedBytes[record.id] = record.checkpoint.ranges
-      } else if state.movedBytes[record.id] != record.checkpoint.ranges {
-        state.movedBytes[record.id] = nil
-      }
-    }
-  }
-
-  private static func isLegal(
-    _ change: LedgerChange, from phase: DownloadState.Phase, to record: DownloadRecord
-  ) -> Bool {
-    switch change {
-    case .exchange(let saved) where saved.contains(record.id): phase.isActive
-    case .lease: phase == .waiting && record.phase == .transferring
-    case .exchange: phase == .waiting && record.phase == .transferring && record.waitsFor.isEmpty
-    case .save: phase.isActive
-    case .transition(let event): phase == record.phase || Lifecycle.next(phase, event) == record.phase
-    case .removal, .other: true
-    }
-  }
-
-  /// Checks that the bytes that a record claims are on the disk: for a loss of power, that they were flushed.
-  private func checkClaims(_ record: DownloadRecord) {
-    guard state.withLock({ $0.usesDisk }), !record.checkpoint.ranges.isEmpty, record.phase != .finished,
-      record.phase != .cancelled, record.steps.artifact == nil, record.refreshing == nil,
-      record.request.headStart == nil, state.withLock({ $0.movedBytes[record.id] }) == nil
-    else { return }
-    let stored = disk.contents.partials[record.partialKey]
-    let isForPower = world.configuration.durability == .power
-    let bytes = isForPower ? stored?.durable : stored?.bytes
-    let has = bytes?.ranges ?? ByteRangeSet()
-    guard !has.isSuperset(of: record.checkpoint.ranges) || stored?.isNamed != true else { return }
-    report(
-      .claims,
-      "the ledger claims \(Self.text(record.checkpoint.ranges)) of \(record.id) (\(record.phase)), but the disk has "
-        + (stored == nil ? "no partial" : "\(stored?.isNamed == true ? "" : "without a name ")\(Self.text(has))"))
-  }
-
-  private static func text(_ ranges: ByteRangeSet) -> String {
-    ranges.isEmpty
-      ? "nothing" : "bytes " + ranges.ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ", ")
-  }
-
-  // MARK: Limits
-
-  /// Replaces the limits of a downloader by a call. The old ones are permitted, too, until it returns.
-  func replaceLimits(of process: SimulatedProcess, by new: SimulatedLimits, _ call: () async -> Void) async {
-    let number = state.withLock { $0.limits[process.number]?.begin(new) }
-    await call()
-    guard process.isAlive, let number else { return }
-    state.withLock { $0.limits[process.number]?.end(number) }
-  }
-
-  private func checkLimits(of process: SimulatedProcess, after change: LedgerChange, _ ids: [DownloadID]) {
-    guard case .exchange(let saved) = change else { return }
-    let (limits, records) = state.withLock { ($0.limits[process.number], $0.records) }
-    let leased = ids.compactMap { records[$0] }.filter { $0.phase.isActive && !saved.contains($0.id) }
-    guard let limits, let owner = leased.first?.owner else { return }
-    let active = records.values.filter { $0.phase.isActive && $0.owner == owner }
-    for record in leased {
-      // One whose request has changed still works for the earlier one, until it stops.
-      let sameHost = active.count { $0.request.host == record.request.host && !$0.isOutdated }
-      guard active.count > limits.concurrent || sameHost > limits.perHost else { continue }
-      report(
-        .limits,
-        "\(record.id) was leased although \(active.count) run, \(sameHost) of them from its host; the limits are "
-          + "\(limits.concurrent) and \(limits.perHost)")
-    }
-  }
 
   // MARK: Gates
 
