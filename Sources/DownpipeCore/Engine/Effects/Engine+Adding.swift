@@ -102,7 +102,9 @@ extension Engine {
     for outcome in added.outcomes {
       let record = outcome.record
       if state.slots.runs[record.id] != nil {
-        decide { state, _ in state.takeOver(record, since: added.before[record.id]) }
+        // A download that was added twice in this turn is what the later addition has made of it.
+        let last = added.outcomes.last { $0.record.id == record.id } ?? outcome
+        decide { state, _ in state.takeOver(last.record, since: added.before[record.id]) }
         state.reasons.noteChange(of: CollectionOfOne(record.id))
       } else if outcome.isNew, record.waitsFor.isEmpty {
         state.reasons.noteChange(of: CollectionOfOne(record.id))
