@@ -27,7 +27,8 @@ extension DownloadRecord {
     return finish(since: before, at: now)
   }
 
-  /// Applies a change. Only the request, `added`, the location, and the artifact and note of `steps` are taken from it.
+  /// Applies a change. Only the request, `added`, the location, the earlier artifact, and the artifact and note of `steps`
+  /// are taken from it.
   ///
   /// - Parameters:
   ///   - owner: The owner that makes the change.
@@ -51,6 +52,7 @@ extension DownloadRecord {
     if !isRepair, before.owner == nil || before.owner == owner {
       if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
       if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
+      if wish.earlierArtifact != before.earlierArtifact { earlierArtifact = wish.earlierArtifact }
     }
     // The published file would keep its place if it has not changed.
     if isAsking, !phase.isActive, request.destination != before.request.destination { fetchAnew() }

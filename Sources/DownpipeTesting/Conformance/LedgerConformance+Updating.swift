@@ -137,6 +137,7 @@ extension LedgerConformance {
       Self.fill(&filled)
       expected.steps.artifact = filled.steps.artifact
       expected.steps.note = filled.steps.note
+      expected.earlierArtifact = filled.earlierArtifact
       expected.updatedAt = Self.time(9)
       try expectEqual(updated, expected, "the result of the update")
       try expectEqual(try await store.known("a"), expected, "the record")

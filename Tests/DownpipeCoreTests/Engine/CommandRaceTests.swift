@@ -120,31 +120,25 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("A change that waits for a run does not undo a later change of all")
-  func changeOfAllAfterChange() async throws {
+  @Test("A download that is added twice while it is leased is fetched from the later place")
+  func additionsWhileLeasing() async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
     let downloader = try await downloader(source, ledger: faulty)
-    try await downloader.add(contentsOf: requests(1))
+    let next = try await holdNextExchange(faulty, of: downloader)
+    var requests = requests(1)
+    requests.append(requests[0])
+    requests[1].url = URL(string: "https://later.example/file.bin")!
+    let added = Task { [requests] in try await downloader.add(contentsOf: requests) }
+    await faulty.calls(of: .exchange, atLeast: next)
+    await faulty.calls(of: .add, atLeast: 1)
+    try await settle(downloader)
+    faulty.release()
+    _ = try await added.value
     await source.held(atLeast: 1)
-    let failure = DownloadError(.ledger, "the connection to the database was lost")
-    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
-    source.release()
-    // The outcome waits for the ledger, which rests until this second is over.
-    await time.sleeper(dueIn: .seconds(1))
-    let update = Task {
-      try await downloader.update("d0") { request in
-        request.url.append(path: "changed")
-        request.destination = .init(name: "new")
-        request.priority = .low
-      }
-    }
     try await settle(downloader)
-    let updateAll = Task { try await downloader.updateAll { $0.priority = .high } }
-    try await settle(downloader)
-    _ = try await advancing { try await update.value }
-    #expect(try await updateAll.value == 1)
-    #expect(try await downloader.status(of: "d0")?.request.priority == .high)
+    #expect(source.requests.map(\.url) == [requests[1].url])
+    #expect(try await downloader.status(of: "d0")?.request.url == requests[1].url)
     await downloader.shutdown()
   }
 

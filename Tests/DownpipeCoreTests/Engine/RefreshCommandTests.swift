@@ -122,6 +122,18 @@ struct RefreshCommandTests: EngineSuite {
     await asked.downloader.shutdown()
   }
 
+  @Test("the file that a cancelled refresh has left is discarded once")
+  func discardAfterCancel() async throws {
+    let asked = try await asked(isFetching: true)
+    #expect(try await asked.download.cancel())
+    #expect(try await asked.download.discard())
+    #expect(storage.published.isEmpty)
+    #expect(try await asked.download.status.earlierArtifact == nil)
+    #expect(try await !asked.download.discard(), "there is nothing left")
+    asked.source.release()
+    await asked.downloader.shutdown()
+  }
+
   @Test("a removed refresh leaves the file, or deletes it on request", arguments: [false, true], [false, true])
   func remove(isFetching: Bool, deletingFile: Bool) async throws {
     let asked = try await asked(isFetching: isFetching)

@@ -140,8 +140,9 @@ struct SimulationCoverageTests {
 
   /// What happens in too few seeds to expect it in these, about one of some thousands.
   private static let rare: Set<String> = [
-    // The ledger has the phase `processing` only between the save of a step's result and the next one.
-    "phase: processing → paused", "phase: processing → cancelled",
+    // The results of steps are saved without the phase, so that the ledger hardly ever learns of `processing`.
+    "phase: processing → paused", "phase: processing → cancelled", "phase: processing → waiting",
+    "phase: processing → failed", "phase: processing → finished",
     // A lease in memory ends with its owner only: it is lost if a removal or another start takes effect although it fails.
     "stop: lostLease",
     // A file of another size is fetched from the start at once. Only a second change in the same attempt is a failure.

@@ -92,10 +92,7 @@ extension Downloader {
   /// - Returns: `false` if there was nothing to delete.
   /// - Throws: The errors of ``pause(_:)``; `.permission` or `.storage` if the file cannot be deleted.
   @discardableResult
-  public func discard(_ id: DownloadID) async throws -> Bool {
-    try await engine.checkOpen()
-    return try await engine.discard(id)
-  }
+  public func discard(_ id: DownloadID) async throws -> Bool { try await engine.discard(id) }
 
   // MARK: The whole downloader
 

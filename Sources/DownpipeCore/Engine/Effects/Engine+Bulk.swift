@@ -90,12 +90,7 @@ extension Engine {
   ) async throws -> Int {
     try checkOpen()
     try await rankOnce()
-    let number = beginCommand(for: nil)
-    defer { state.commands.end(number) }
-    // All at once: so a command that waits for the run of a matching download comes first.
-    return try await takeTurn(
-      number, after: { engine, id in engine.state.slots.runs[id].map { filter.matches($0.record) } ?? true }
-    ) { (try await $0.changeAll(filter, change), []) }.0
+    return try await context.mailbox.perform { try await $0.changeAll(filter, change) }
   }
 
   private func changeAll(

@@ -85,9 +85,7 @@ extension Engine {
     return try await takeTurn(number, after: { _, id in ids.contains(id) }, turn)
   }
 
-  /// Takes a turn of a command for many downloads.
-  /// - Parameter isEarlier: Whether the earlier commands for a download come first. Those for all downloads do in any case.
-  func takeTurn<Value: Sendable>(
+  private func takeTurn<Value: Sendable>(
     _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
     _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
   ) async throws -> (Value, [Run]) {

@@ -63,21 +63,13 @@ extension Engine {
 
   // MARK: Discarding
 
-  /// What a download had that was discarded.
-  private enum Discarded {
-    /// Its file, which is deleted after the turn.
-    case file(Artifact)
-    /// At most a partial, and the file of an earlier fetch.
-    case partial
-    /// It was discarded before.
-    case nothing
-  }
-
   /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
   func discard(_ id: DownloadID) async throws -> Bool {
     try checkOpen()
-    let discarded: Discarded = try await takeTurns(for: id, stopping: .cancel) { run in
-      run.hasBeenStopped(to: .cancelled) ? .partial : nil
+    var wasCancelled = false
+    let wasDiscarded: Bool = try await takeTurns(for: id, stopping: .cancel) { run in
+      if run.hasBeenStopped(to: .cancelled) { wasCancelled = true }
+      return nil
     } _: { engine in
       if let run = engine.state.slots.runs[id] {
         run.stop(.cancel)
@@ -85,30 +77,33 @@ extension Engine {
       }
       return .over(try await engine.discardInTurn(id))
     }
-    switch discarded {
-    case .file(let artifact): try await context.storage.remove(artifact)
-    case .partial: try await removeEarlierFile(of: id)
-    case .nothing: return false
+    return wasDiscarded || wasCancelled
+  }
+
+  /// Discards a download that does not run. Its file is deleted in the same turn, so that no later command brings a new one
+  /// to its place meanwhile.
+  private func discardInTurn(_ id: DownloadID) async throws -> Bool {
+    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+    guard case .finished(let artifact) = state(of: await renamed(record)) else {
+      let wasCancelled = try await transition(id, .cancel)
+      return try await removeEarlierFile(of: id) || wasCancelled
     }
+    // The ledger changes first, because the file of a finished download must exist.
+    guard try await transition(id, .discard) else { return false }
+    try await context.storage.remove(artifact)
     return true
   }
 
-  private func discardInTurn(_ id: DownloadID) async throws -> Discarded {
-    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
-    // The ledger changes first, because the file of a finished download must exist.
-    if case .finished(let artifact) = state(of: await renamed(record)) {
-      return try await transition(id, .discard) ? .file(artifact) : .nothing
+  /// Deletes the file of an earlier fetch, which a download has that was cancelled while it was fetched again.
+  /// - Returns: `false` if there is none.
+  private func removeEarlierFile(of id: DownloadID) async throws -> Bool {
+    guard let record = try await record(id), record.phase == .cancelled, let earlier = record.earlierArtifact else {
+      return false
     }
-    return try await transition(id, .cancel) ? .partial : .nothing
-  }
-
-  /// Deletes the file of an earlier fetch, after the download that fetched it again was cancelled.
-  private func removeEarlierFile(of id: DownloadID) async throws {
-    let earlier = try await context.mailbox.perform { engine -> Artifact? in
-      guard let record = try await engine.record(id), record.phase == .cancelled else { return nil }
-      return record.earlierArtifact.map(engine.context.storage.shownArtifact)
-    }
-    if let earlier { try await context.storage.remove(earlier) }
+    try await context.storage.remove(context.storage.shownArtifact(from: earlier))
+    _ = try await store.update(id, at: time.date) { if $0.phase == .cancelled { $0.earlierArtifact = nil } }
+    noteChange(of: CollectionOfOne(id))
+    return true
   }
 }
 

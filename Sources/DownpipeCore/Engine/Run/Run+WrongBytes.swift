@@ -67,7 +67,7 @@ extension Run {
       context.doubtedMirrors.insert(id)
       note(naming(error))
       try await forget(others.reduce(into: ByteRangeSet()) { $0.formUnion($1.bytes) })
-      transferAgain()
+      announce(state: .transferring)
       return true
     }
     guard unknown.isEmpty, let wrong = known.first?.place, places.hasOther(than: wrong) else { return false }
@@ -77,7 +77,7 @@ extension Run {
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     try await forget(read { $0.checkpoint.ranges })
     use(next)
-    transferAgain()
+    announce(state: .transferring)
     return true
   }
 
@@ -101,7 +101,7 @@ extension Run {
     try await forget(wrong)
     guard isLeft else { return false }
     state.withLock { $0.repair = hasNext ? .pieces : .whole }
-    transferAgain()
+    announce(state: .transferring)
     return true
   }
 
@@ -113,11 +113,6 @@ extension Run {
       state.places.current = index
       return true
     }
-  }
-
-  private func transferAgain() {
-    update { _ = $0.apply(.bytesWrong) }
-    announce(state: .transferring)
   }
 
   /// Notes a failure of a place, after which the run goes on: when no place is left, the retry policy decides on all of
@@ -137,6 +132,7 @@ extension Run {
       for range in wrong.ranges { record.checkpoint.remove(range) }
       record.checkpoint.isComplete = false
       record.dropSteps()
+      record.apply(.bytesWrong)
       return record.checkpoint.ranges
     }
     if left.isEmpty { forgetBytes() }

@@ -112,7 +112,7 @@ final class InvariantChecks: Sendable {
     }
   }
 
-  private func isAlive(owner: String) -> Bool { state.withLock { $0.owners.contains(owner) } }
+  func isAlive(owner: String) -> Bool { state.withLock { $0.owners.contains(owner) } }
 
   // MARK: Transfers
 

@@ -7,6 +7,8 @@ final class CommandOrder: Sendable {
   /// What a command does to a download, if it has an effect.
   enum Effect: Sendable {
     case add, pause, resume, restart, cancel, remove
+    /// As `cancel`, but a cancelled download may have the file of an earlier fetch.
+    case discard
     /// The download may have any state afterwards.
     case unknown
   }
@@ -236,11 +238,11 @@ extension CommandOrder.Knowledge {
     }
     guard case .effect(let hadEffect)? = command.result else { return nil }
     switch (self, command.effect, hadEffect) {
-    case (.paused, .resume, false), (.paused, .cancel, false), (.paused, .restart, false),
+    case (.paused, .resume, false), (.paused, .cancel, false), (.paused, .restart, false), (.paused, .discard, false),
       (.cancelled, .restart, false), (.paused, .remove, false), (.cancelled, .remove, false):
       return "had no effect"
     case (.gone, .pause, true), (.gone, .resume, true), (.gone, .restart, true), (.gone, .cancel, true),
-      (.gone, .remove, true):
+      (.gone, .remove, true), (.gone, .discard, true):
       return isOverlapped ? nil : "had an effect"
     case (.paused, .pause, true), (.cancelled, .pause, true), (.cancelled, .resume, true), (.cancelled, .cancel, true):
       return "had an effect"
@@ -286,6 +288,7 @@ extension CommandOrder.Knowledge {
       case .pausedOrEnded: .unknown
       default: self
       }
+    case .discard: return .cancelled
     case .cancel:
       guard ofAll else { return .cancelled }
       return switch self {

@@ -106,7 +106,7 @@ struct SimulatedUser: Sendable {
     case .restart(let number): return try await one(.restart, number) { try await downloader.restart($0) }
     case .refresh(let number): return try await one(.unknown, number) { try await downloader.refresh($0) }
     case .cancel(let number): return try await one(.cancel, number) { try await downloader.cancel($0) }
-    case .discard(let number): return try await one(.cancel, number) { try await downloader.discard($0) }
+    case .discard(let number): return try await one(.discard, number) { try await downloader.discard($0) }
     case .remove(let number, let deletingFile):
       return try await one(.remove, number) { try await downloader.remove($0, deletingFile: deletingFile) }
     case .redirect(let number, let file):

@@ -9,7 +9,8 @@ import Testing
 struct PlacesTests {
   private let urls = ["https://a.example/f", "https://b.example/f", "https://c.example/f"].compactMap(URL.init)
 
-  private func places(excluding excluded: [Int] = [], _ change: (inout Places.Experience) -> Void = { _ in }) -> Places {
+  private func places(excluding excluded: [Int] = [], _ change: (inout Places.Experience) -> Void = { _ in }) -> Places
+  {
     var experience = Places.Experience()
     change(&experience)
     let request = DownloadRequest(urls[0], id: "f", mirrors: Array(urls[1...]))
