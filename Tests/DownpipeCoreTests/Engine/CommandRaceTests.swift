@@ -39,6 +39,13 @@ struct CommandRaceTests: EngineSuite {
     }
   }
 
+  /// A downloader whose ledger can be held, and whose server holds every reply after 10,000 bytes.
+  private func heldDownloader() async throws -> (Downloader, FakeSource, FaultyLedger) {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    return (try await downloader(source, ledger: faulty), source, faulty)
+  }
+
   @Test(
     "A rename that waits for a step does not hold up a command that stops the step",
     arguments: ["pause", "cancel", "remove"])
@@ -76,9 +83,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("A command that waits for the outcome of a run comes before a later removal")
   func removalAfterResume() async throws {
-    let faulty = FaultyLedger(ledger)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let downloader = try await downloader(source, ledger: faulty)
+    let (downloader, source, faulty) = try await heldDownloader()
     try await downloader.add(contentsOf: requests(1))
     await source.held(atLeast: 1)
     let failure = DownloadError(.ledger, "the connection to the database was lost")
@@ -98,14 +103,11 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("What a later restart has begun is not discarded by an earlier call")
   func restartAfterDiscard() async throws {
-    let faulty = FaultyLedger(ledger)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let downloader = try await downloader(source, ledger: faulty)
+    let (downloader, source, faulty) = try await heldDownloader()
     try await downloader.add(contentsOf: requests(1))
     await source.held(atLeast: 1)
     try await settle(downloader)
-    let next = faulty.calls.count { $0 == .exchange } + 1
-    faulty.hold(.exchange, at: next)
+    let next = holdNextExchange(faulty)
     try await downloader.add(contentsOf: Array(requests(2)[1...]))
     await faulty.calls(of: .exchange, atLeast: next)
     let discarding = Task { try await downloader.discard("d0") }
@@ -122,9 +124,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("A download that is added twice while it is leased is fetched from the later place")
   func additionsWhileLeasing() async throws {
-    let faulty = FaultyLedger(ledger)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let downloader = try await downloader(source, ledger: faulty)
+    let (downloader, source, faulty) = try await heldDownloader()
     let next = try await holdNextExchange(faulty, of: downloader)
     var requests = requests(1)
     requests.append(requests[0])
@@ -146,6 +146,10 @@ struct CommandRaceTests: EngineSuite {
   private func holdNextExchange(_ faulty: FaultyLedger, of downloader: Downloader) async throws -> Int {
     try await downloader.waitUntilIdle()
     try await settle(downloader)
+    return holdNextExchange(faulty)
+  }
+
+  private func holdNextExchange(_ faulty: FaultyLedger) -> Int {
     let next = faulty.calls.count { $0 == .exchange } + 1
     faulty.hold(.exchange, at: next)
     return next
@@ -153,9 +157,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("a command that arrives during the lease takes effect", arguments: Command.allCases, [false, true])
   func commandsHold(command: Command, isLate: Bool) async throws {
-    let faulty = FaultyLedger(ledger)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let downloader = try await downloader(source, ledger: faulty)
+    let (downloader, source, faulty) = try await heldDownloader()
     let next = try await holdNextExchange(faulty, of: downloader)
     try await downloader.add(contentsOf: requests(1))
     await faulty.calls(of: .exchange, atLeast: next)
@@ -178,9 +180,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("a command for all reaches downloads that are being leased, and others", arguments: Command.allCases)
   func commandsForAllHoldForThoseThatWait(command: Command) async throws {
-    let faulty = FaultyLedger(ledger)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let downloader = try await downloader(source, ledger: faulty)
+    let (downloader, source, faulty) = try await heldDownloader()
     let next = try await holdNextExchange(faulty, of: downloader)
     try await downloader.add(contentsOf: requests(20))
     await faulty.calls(of: .exchange, atLeast: next)

@@ -99,12 +99,16 @@ extension Engine {
 
   /// Tells runs and watchers about additions.
   func tell(_ added: Added) {
+    // A run whose download was added twice in this turn takes over what the later addition has made of it.
+    var latest: [DownloadID: DownloadRecord] = [:]
+    for outcome in added.outcomes where state.slots.runs[outcome.record.id] != nil {
+      latest[outcome.record.id] = outcome.record
+    }
     for outcome in added.outcomes {
       let record = outcome.record
       if state.slots.runs[record.id] != nil {
-        // A download that was added twice in this turn is what the later addition has made of it.
-        let last = added.outcomes.last { $0.record.id == record.id } ?? outcome
-        decide { state, _ in state.takeOver(last.record, since: added.before[record.id]) }
+        guard let last = latest.removeValue(forKey: record.id) else { continue }
+        decide { state, _ in state.takeOver(last, since: added.before[record.id]) }
         state.reasons.noteChange(of: CollectionOfOne(record.id))
       } else if outcome.isNew, record.waitsFor.isEmpty {
         state.reasons.noteChange(of: CollectionOfOne(record.id))
