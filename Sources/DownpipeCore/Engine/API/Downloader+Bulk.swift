@@ -81,7 +81,8 @@ extension Downloader {
   /// ```swift
   /// try await downloader.updateAll(.tag("show")) { $0.priority = .high }
   /// ```
-  /// Either all requests are changed or none, also if the process dies meanwhile. The downloads are ranked again, and
+  /// Either all requests are changed or none, also if the process dies meanwhile. Only downloads for which an earlier call
+  /// still waits, such as one that removes them, are changed after that call, in a second transaction. The downloads are ranked again, and
   /// the changes take effect on those that run as after ``update(_:_:)``. The filter is judged once, by the state in
   /// the ledger: a change of the tags does not change which downloads match. Destinations cannot be changed together.
   /// - Parameters:
@@ -90,7 +91,7 @@ extension Downloader {
   ///     must be cheap. It must not change the id.
   /// - Returns: The number of downloads whose request has changed.
   /// - Throws: ``DownloadError`` with `.invalidRequest`, `.unsupportedURL`, `.ledger` or `.shutDown`, or the error that
-  ///   `change` throws. No request is changed then.
+  ///   `change` throws. No request of that transaction is changed then.
   @discardableResult
   public func updateAll(
     _ filter: DownloadFilter = .all, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void

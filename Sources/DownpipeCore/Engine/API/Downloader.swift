@@ -118,6 +118,9 @@ public final class Downloader: Sendable {
   ///   one takes its place. See ``update(_:_:)``.
   /// - A paused or cancelled download stays paused or cancelled; see ``resume(_:)`` and ``restart(_:)``.
   ///
+  /// An earlier call for the same download, such as a removal that waits for its transfer to stop, comes first: what is
+  /// added after the call of ``remove(_:deletingFile:)`` is a new download.
+  ///
   /// Each call commits to the ledger before it returns. To add thousands of downloads, call
   /// ``add(contentsOf:ifKnown:)``, which commits once for all of them, or call this method from many tasks at once:
   /// concurrent calls are committed together. 50,000 sequential calls are 50,000 commits; they take SQLite several

@@ -7,9 +7,16 @@ extension Engine {
   func add(_ requests: [DownloadRequest], ifKnown: KnownDownload) async throws -> [Download.Ticket] {
     try checkOpen()
     for request in requests { try check(request) }
+    // An earlier removal that waits for a run would remove what is added now.
+    let ids = state.commands.concerned(of: requests.map(\.id))
+    guard !ids.isEmpty else { return try await add(requests, ifKnown: ifKnown, if: nil) }
+    let number = beginCommand(for: ids)
+    defer { state.commands.end(number) }
+    while let earlier = state.commands.last(before: number, where: ids.contains) { try await earlier.end.wait() }
     return try await add(requests, ifKnown: ifKnown, if: nil)
   }
 
+  /// Adds downloads without waiting for commands: a run that adds others must not wait for itself.
   /// - Parameter check: Performed in the turn that adds; if it throws, nothing is added.
   func add(
     _ requests: [DownloadRequest], ifKnown: KnownDownload, if check: (@Sendable (isolated Engine) async throws -> Void)?

@@ -57,12 +57,17 @@ extension Engine {
     _ event: Lifecycle.Event, on selection: LedgerSelection, stopping runs: [Run], _ reason: StopReason?,
     by number: Int
   ) async throws -> (BulkTurn, [Run]) {
-    let contested = Set(runs.map(\.id).filter { state.commands.last(for: $0, before: number) != nil })
+    let contested = Set(contested(runs, by: number).map(\.id))
     let awaited = runs.filter { reason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id) }
     // The ledger comes first: if it fails, no run is stopped.
     let result = try await transition(selection, event)
     if let reason { for run in awaited where !contested.contains(run.id) { run.stop(reason) } }
     return (BulkTurn(idle: result, contested: contested), awaited)
+  }
+
+  /// The runs that earlier commands have not finished with.
+  private func contested(_ runs: [Run], by number: Int) -> [Run] {
+    runs.filter { state.commands.last(for: $0.id, before: number) != nil }
   }
 
   /// Deletes the partials of any number of cancelled downloads, a page at a time.
@@ -83,23 +88,35 @@ extension Engine {
 
   // MARK: Changing requests
 
-  /// Changes the requests of the downloads that match a filter, in one transaction of the ledger.
+  /// Changes the requests of the downloads that match a filter, in one transaction of the ledger; those that earlier
+  /// commands have not finished with are changed after these, in another.
   /// - Returns: The number of downloads that have changed.
   func updateAll(
     _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
     try checkOpen()
-    try await rankOnce()
-    return try await context.mailbox.perform { try await $0.changeAll(filter, change) }
+    let number = beginCommand(for: nil)
+    defer { state.commands.end(number) }
+    let (count, runs) = try await takeFirstTurn(number) { engine in
+      try await engine.rankOnce()
+      let contested = engine.contested(engine.state.slots.runs(matching: filter), by: number)
+      let count = try await engine.changeAll(.matching(filter), except: Set(contested.map(\.id)), change)
+      return (count, contested)
+    }
+    guard !runs.isEmpty else { return count }
+    let rest = runs.map(\.id)
+    let (more, _) = try await takeTurn(number, for: rest) { (try await $0.changeAll(.ids(rest), change), []) }
+    return count + more
   }
 
   private func changeAll(
-    _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+    _ selection: LedgerSelection, except contested: Set<DownloadID> = [],
+    _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
     let (pipeline, location) = (pipeline, context.storage.location)
     let before = state.slots.runs.mapValues { $0.read { $0.request } }
-    let result = try await store.update(.matching(filter), at: time.date) { record in
-      guard record.belongs(to: location) else { return }
+    let result = try await store.update(selection, at: time.date) { record in
+      guard record.belongs(to: location), !contested.contains(record.id) else { return }
       let destination = record.request.destination
       try record.changeRequest(change, checkedBy: pipeline)
       // Runs that begin to publish would have to be waited for, one by one.

@@ -7,8 +7,10 @@ extension Engine {
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
     try checkOpen()
-    try await rankOnce()
-    return try await takeTurns(for: id) { try await $0.change(id, change) }
+    return try await takeTurns(for: id) { engine in
+      try await engine.rankOnce()
+      return try await engine.change(id, change)
+    }
   }
 
   /// Changes the request in a turn.

@@ -3,9 +3,11 @@ extension Engine {
   /// Renames a download; the file of a finished download is renamed in its folder.
   func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try checkOpen()
-    try await rankOnce()
     let name = SafeFileName.make(fromTitle: name)
-    return try await takeTurns(for: id) { try await $0.renameInTurn(id, to: name) }
+    return try await takeTurns(for: id) { engine in
+      try await engine.rankOnce()
+      return try await engine.renameInTurn(id, to: name)
+    }
   }
 
   private func renameInTurn(_ id: DownloadID, to name: String) async throws -> TurnResult<DownloadStatus> {

@@ -65,6 +65,12 @@ struct CommandQueue: Sendable {
     [numbers[id] ?? [], wide].joined().lazy.compactMap { pending[$0] }.filter { $0.concerns(id) }
   }
 
+  /// Those of the downloads that a command concerns which has not ended.
+  func concerned(of ids: [DownloadID]) -> Set<DownloadID> {
+    guard !pending.isEmpty else { return [] }
+    return Set(ids.filter { id in all(for: id).contains { _ in true } })
+  }
+
   /// The number of commands that have not ended and concern a download.
   func count(for id: DownloadID) -> Int { all(for: id).reduce(0) { count, _ in count + 1 } }
 
