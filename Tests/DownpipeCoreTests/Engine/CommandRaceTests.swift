@@ -81,6 +81,18 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A downloader with a run of “d0”, and an exchange that the ledger holds.
+  private func downloaderInExchange() async throws -> (Downloader, FaultyLedger) {
+    let (downloader, source, faulty) = try await heldDownloader()
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    let next = holdNextExchange(faulty)
+    try await downloader.add(contentsOf: Array(requests(2)[1...]))
+    await faulty.calls(of: .exchange, atLeast: next)
+    return (downloader, faulty)
+  }
+
   @Test("A command that waits for the outcome of a run comes before a later removal")
   func removalAfterResume() async throws {
     let (downloader, source, faulty) = try await heldDownloader()
@@ -103,13 +115,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("What is added while an earlier removal waits for the run is a new download")
   func additionAfterRemoval() async throws {
-    let (downloader, source, faulty) = try await heldDownloader()
-    try await downloader.add(contentsOf: requests(1))
-    await source.held(atLeast: 1)
-    try await settle(downloader)
-    let next = holdNextExchange(faulty)
-    try await downloader.add(contentsOf: Array(requests(2)[1...]))
-    await faulty.calls(of: .exchange, atLeast: next)
+    let (downloader, faulty) = try await downloaderInExchange()
     let removal = Task { try await downloader.remove("d0") }
     try await settle(downloader)
     let addition = Task { try await downloader.add(requests(1)[0]) }
@@ -123,13 +129,7 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("What a later restart has begun is not discarded by an earlier call")
   func restartAfterDiscard() async throws {
-    let (downloader, source, faulty) = try await heldDownloader()
-    try await downloader.add(contentsOf: requests(1))
-    await source.held(atLeast: 1)
-    try await settle(downloader)
-    let next = holdNextExchange(faulty)
-    try await downloader.add(contentsOf: Array(requests(2)[1...]))
-    await faulty.calls(of: .exchange, atLeast: next)
+    let (downloader, faulty) = try await downloaderInExchange()
     let discarding = Task { try await downloader.discard("d0") }
     try await settle(downloader)
     let restart = Task { try await downloader.restart("d0") }

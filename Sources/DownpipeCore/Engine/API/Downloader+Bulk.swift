@@ -82,9 +82,10 @@ extension Downloader {
   /// try await downloader.updateAll(.tag("show")) { $0.priority = .high }
   /// ```
   /// Either all requests are changed or none, also if the process dies meanwhile. Only downloads for which an earlier call
-  /// still waits, such as one that removes them, are changed after that call, in a second transaction. The downloads are ranked again, and
-  /// the changes take effect on those that run as after ``update(_:_:)``. The filter is judged once, by the state in
-  /// the ledger: a change of the tags does not change which downloads match. Destinations cannot be changed together.
+  /// still waits, such as one that removes them, are changed after that call, in a second transaction. The downloads are
+  /// ranked again, and the changes take effect on those that run as after ``update(_:_:)``. The filter is judged once, by
+  /// the state in the ledger: a change of the tags does not change which downloads match. Destinations cannot be changed
+  /// together.
   /// - Parameters:
   ///   - filter: The downloads to change; all downloads by default.
   ///   - change: A closure that changes one request. It is called once for each download, inside the transaction, so it

@@ -54,7 +54,7 @@ extension Downloader {
   ///   - ids: The downloads to change. Ids that the ledger does not have do not matter.
   ///   - change: A closure that changes one request.
   /// - Returns: The number of downloads whose request has changed.
-  /// - Throws: The errors of ``updateAll(_:_:)``. No request is changed then.
+  /// - Throws: The errors of ``updateAll(_:_:)``. No request of that transaction is changed then.
   @discardableResult
   public func updateAll(
     ids: some Sequence<DownloadID>, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
