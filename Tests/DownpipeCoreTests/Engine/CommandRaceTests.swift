@@ -127,6 +127,72 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("A change of URL and destination stops a run once: the download is not leased again before the change")
+  func changeOfURLAndDestination() async throws {
+    let (downloader, source, _) = try await heldDownloader()
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    let status = try await downloader.update("d0") { request in
+      request.url = URL(string: "fake://host/another")!
+      request.destination = .init(name: "another")
+    }
+    #expect(status.request.destination.name == "another")
+    await source.requests(atLeast: 2)
+    #expect(source.requests.count == 2)
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.status(of: "d0")?.state.phase == .finished)
+    await downloader.shutdown()
+  }
+
+  @Test("A download is leased again if the caller of a change is cancelled that has stopped its run")
+  func cancelledChange() async throws {
+    let (downloader, source, faulty) = try await heldDownloader()
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    let failure = DownloadError(.ledger, "the connection to the database was lost")
+    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
+    let change = Task {
+      try await downloader.update("d0") { request in
+        request.url = URL(string: "fake://host/another")!
+        request.destination = .init(name: "another")
+      }
+    }
+    // The run was stopped; its outcome waits for the ledger, which rests until this second is over.
+    await time.sleeper(dueIn: .seconds(1))
+    change.cancel()
+    await #expect(throws: CancellationError.self) { try await change.value }
+    source.release()
+    try await advancing { try await downloader.waitUntilIdle() }
+    #expect(try await downloader.status(of: "d0")?.state.phase == .finished)
+    await downloader.shutdown()
+  }
+
+  @Test("A change that waits for a run does not undo a later change of all downloads")
+  func changeOfAllAfterAChange() async throws {
+    let (downloader, source, faulty) = try await heldDownloader()
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    let failure = DownloadError(.ledger, "the connection to the database was lost")
+    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
+    let change = Task {
+      try await downloader.update("d0") { request in
+        request.url = URL(string: "fake://host/another")!
+        request.destination = .init(name: "another")
+        request.priority = .low
+      }
+    }
+    // The run was stopped; its outcome waits for the ledger, which rests until this second is over.
+    await time.sleeper(dueIn: .seconds(1))
+    let changeOfAll = Task { try await downloader.updateAll { $0.priority = .high } }
+    try await settle(downloader)
+    source.release()
+    _ = try await advancing { try await change.value }
+    #expect(try await changeOfAll.value == 1)
+    #expect(try await downloader.status(of: "d0")?.request.priority == .high)
+    await downloader.shutdown()
+  }
+
   @Test("What a later restart has begun is not discarded by an earlier call")
   func restartAfterDiscard() async throws {
     let (downloader, faulty) = try await downloaderInExchange()

@@ -21,6 +21,11 @@ extension Engine {
     return state.commands.begin(ids)
   }
 
+  /// Notes that a command has ended. If it has waited for a run and takes no other turn, leases may have waited for it.
+  private func endCommand(_ number: Int) {
+    if state.commands.end(number) != nil { context.mailbox.wake() }
+  }
+
   /// Takes turns until the command is done. Earlier commands for the same download come first.
   ///
   /// - Parameters:
@@ -35,7 +40,7 @@ extension Engine {
     _ turn: @escaping @Sendable (isolated Engine) async throws -> TurnResult<Value>
   ) async throws -> Value {
     let number = beginCommand(for: [id])
-    defer { state.commands.end(number) }
+    defer { endCommand(number) }
     var stopped: Run?
     if let reason, let run = state.slots.runs[id], state.commands.permitStop(of: run, by: number), run.stop(reason) {
       stopped = run

@@ -12,8 +12,6 @@ struct CommandQueue: Sendable {
     fileprivate var ids: Set<DownloadID>?
     /// Completed when the command has ended, or concerns less than before: those that wait for it look again.
     fileprivate(set) var end = Completion()
-    /// The run for whose end it waits; `nil` if it waits for none.
-    fileprivate var run: ObjectIdentifier?
 
     fileprivate func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
   }
@@ -24,6 +22,8 @@ struct CommandQueue: Sendable {
   private var numbers: [DownloadID: [Int]] = [:]
   /// The numbers of the commands that concern many or all, in ascending order. They are few.
   private var wide: [Int] = []
+  /// The runs for whose ends commands wait, by the numbers of the commands. They are no more than there are runs.
+  private var awaited: [Int: Run] = [:]
   private var last = 0
 
   /// The number of commands that have not ended.
@@ -46,18 +46,23 @@ struct CommandQueue: Sendable {
     end.complete()
   }
 
-  /// Notes that a command waits for the end of a run.
-  mutating func wait(_ number: Int, for run: Run) { pending[number]?.run = ObjectIdentifier(run) }
+  /// Notes that a command waits for the end of a run, and then takes another turn.
+  mutating func wait(_ number: Int, for run: Run) {
+    if pending[number] != nil { awaited[number] = run }
+  }
 
   /// Ends a command: those that have waited for it take their turns. A second call has no effect.
-  mutating func end(_ number: Int) {
-    guard let ended = pending.removeValue(forKey: number) else { return }
+  /// - Returns: The run for whose end the command has waited; `nil` if it has not, or has ended before.
+  @discardableResult
+  mutating func end(_ number: Int) -> Run? {
+    guard let ended = pending.removeValue(forKey: number) else { return nil }
     wide.removeAll { $0 == number }
     if let id = ended.ids?.first, let index = numbers[id]?.firstIndex(of: number) {
       numbers[id]?.remove(at: index)
       if numbers[id]?.isEmpty == true { numbers[id] = nil }
     }
     ended.end.complete()
+    return awaited.removeValue(forKey: number)
   }
 
   /// The commands that concern a download, in no order.
@@ -76,7 +81,13 @@ struct CommandQueue: Sendable {
 
   /// Whether all earlier commands for a run's download only wait for its end, so that a later one may stop it at once.
   func permitStop(of run: Run, by number: Int) -> Bool {
-    all(for: run.id).allSatisfy { $0.number >= number || $0.run == ObjectIdentifier(run) }
+    all(for: run.id).allSatisfy { $0.number >= number || awaited[$0.number] === run }
+  }
+
+  /// Whether a command is about to take another turn because the run has ended that it waited for, or ends now.
+  /// - Parameter ending: The runs that end now.
+  func isTurnDue(after ending: [Exchange.UnsavedRun]) -> Bool {
+    awaited.values.contains { run in run.isOver || ending.contains { $0.run === run } }
   }
 
   /// The last one of the earlier commands that concern a download; `nil` if there is none.

@@ -61,7 +61,9 @@ extension EngineState {
   private mutating func leaseRequest(at instant: Instant) -> LeaseRequest? {
     // What is held without the knowledge of this engine would not count for the limits.
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
-      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved
+      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved,
+      // A command that has stopped a run to change its download would have to stop the next one, again and again.
+      !commands.isTurnDue(after: outbox.waiting)
     else { return nil }
     learnSizes()
     let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: instant.now)
