@@ -131,6 +131,11 @@ final class InvariantChecks: Sendable {
 
   func deceived(_ id: DownloadID) { state.withLock { _ = $0.deceived.insert(id) } }
 
+  /// Notes that a download goes on with the bytes of another one, and with what is wrong about them.
+  func continues(_ id: DownloadID, withBytesOf other: DownloadID) {
+    state.withLock { if $0.deceived.contains(other) { $0.deceived.insert(id) } }
+  }
+
   /// Notes that a whole file takes the place of the bytes on disk while it is being received: the ledger learns of it with the
   /// next checkpoint. Until then the size, the marks and the comparison with what the server sends show that they differ.
   func cut(_ key: PartialKey) {

@@ -62,6 +62,7 @@ extension SimulatedUser {
     var request = DownloadRequest(
       export.request.url, id: SimulatedRequest.id(other), tags: ["t\(other % 2)"],
       destination: .init(name: "f\(other)"))
+    checks.continues(request.id, withBytesOf: export.request.id)
     request.headStart = .init(file: path, count: export.count, validator: export.validator, total: export.total)
     return try await one(.add, other) { [request] _ in
       _ = try await downloader.add(request)
