@@ -22,7 +22,7 @@ public struct FailureTable: Sendable, Hashable {
     public static let resume = Action("resume")
     /// Discard the stored bytes and start again.
     public static let restart = Action("restart")
-    /// Continue from the stored bytes when the server can be reached again.
+    /// Continue from the stored bytes when a gate reports that the network may be there again, or after the delay.
     public static let waitForNetwork = Action("wait for network")
     /// Continue from the stored bytes when there is space on the disk.
     public static let waitForDisk = Action("wait for disk")

@@ -142,6 +142,22 @@ struct DownloaderEdgeTests {
     await downloader.shutdown()
   }
 
+  @Test("A replaced retry policy decides on the failures of downloads that are running")
+  func replacingTheRetryPolicy() async throws {
+    let source = FakeSource([
+      url: [.init(bytes).holding(after: 40_000).failing(after: 50_000, with: cut), .init(bytes)]
+    ])
+    let (earlier, later) = (FakeRetryPolicy(.giveUp), FakeRetryPolicy(.resume(after: .zero)))
+    let downloader = try await downloader(source, retry: earlier)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    await downloader.replace(later)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(earlier.failures.isEmpty && later.failures.count == 1)
+    await downloader.shutdown()
+  }
+
   @Test func aStateThatTheLedgerDidNotTakeIsToldAgain() async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource([url: [.init(bytes).holding(after: 40_000)]])

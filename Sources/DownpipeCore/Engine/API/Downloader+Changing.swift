@@ -112,7 +112,7 @@ extension Downloader {
   @discardableResult
   public func removeRatePolicy(id: String) async -> Bool { await engine.removeRate(id: id) }
 
-  /// Replaces the retry policy. The new policy applies from the next failure on.
+  /// Replaces the retry policy. The new policy applies from the next failure on, also of downloads that are running.
   public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
 
   /// Replaces the segment policy, or adds it. The new policy applies from the next transfer on.

@@ -205,7 +205,8 @@ public final class Downloader: Sendable {
     try await engine.statuses(query)
   }
 
-  /// Returns the number of downloads in each phase, of the downloads that match a filter.
+  /// Returns the number of downloads in each phase, of the downloads that match a filter, as the ledger has them: a run
+  /// whose steps have begun may still count as `transferring`.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func counts(_ filter: DownloadFilter = .all) async throws -> [DownloadState.Phase: Int] {
     try await engine.checkOpen()

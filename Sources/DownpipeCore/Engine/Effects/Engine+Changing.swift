@@ -24,8 +24,8 @@ extension Engine {
     try change(&new)
     try new.check(against: pipeline)
     let destination = new.destination
-    // A run publishes to the destination at the start of its steps, so no run may begin its steps in between. A file that
-    // turns out to be unchanged stays where it is.
+    // Steps and publication use the destination that the run has when its steps begin, so no run may begin its steps in
+    // between. A file that turns out to be unchanged stays where it is.
     // What it has fetched for the earlier request does not go to the new destination.
     let goesOn = destination == old.destination || !new.changesWork(begunFor: old)
     let isInTime =

@@ -15,6 +15,7 @@ extension Engine {
   func showGates() {
     let gates = state.gates.stages
     state.stages.change { $0.gates = gates }
+    context.policies.gates = gates
     state.noteGates()
     context.mailbox.wake()
   }
@@ -61,7 +62,10 @@ extension Engine {
     return context.rates.remove(id: id)
   }
 
-  func replace(retry policy: any RetryPolicy) { state.stages.change { $0.retry = policy } }
+  func replace(retry policy: any RetryPolicy) {
+    state.stages.change { $0.retry = policy }
+    context.policies.retry = policy
+  }
 
   func replace(segments policy: (any SegmentPolicy)?) { state.stages.change { $0.segments = policy } }
 

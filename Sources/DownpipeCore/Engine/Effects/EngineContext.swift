@@ -14,6 +14,7 @@ final class EngineContext: Sendable {
   let trust = RangeMemory()
   let furthest = FurthestBytes()
   let rates: LiveRates
+  let policies: LivePolicies
   let room = RoomClaims()
   /// The memory for bytes on their way to followers.
   let blocks = BlockPool()
@@ -35,6 +36,7 @@ final class EngineContext: Sendable {
     storageName = storage.name
     connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)
+    policies = LivePolicies(retry: pipeline.retry, gates: pipeline.gates)
     hub = EventHub(time: options.time)
     mailbox = Mailbox()
   }

@@ -2,11 +2,13 @@ internal import Foundation
 
 /// What to do with the body of a reply, given the bytes on disk.
 ///
-/// A plan is computed by pure functions, and the bytes of every source pass through it. **No byte is written unless
+/// A plan is computed by pure functions, and every reply that continues a file passes through it; those that fill gaps are
+/// compared with what is known by then in ``Transfer``. **No byte is written unless
 /// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
 package enum ResumePlan: Sendable, Hashable {
   /// Append to the partial at byte `at`. The body begins `comparing` bytes earlier (at byte 0 if the server sent the
-  /// whole file). These bytes must equal the bytes on disk; otherwise nothing of the body is written.
+  /// whole file). These bytes must equal the bytes on disk. Otherwise nothing of a range is written, and a whole file takes
+  /// the place of the bytes on disk from the first difference on.
   case append(at: Int64, comparing: Int64)
   /// Write the body from byte 0. The error says why the bytes on disk are discarded; `nil` if there are none.
   case restart(because: DownloadError?)

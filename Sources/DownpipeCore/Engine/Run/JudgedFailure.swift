@@ -58,7 +58,7 @@ extension Run {
 
   private func judge(_ error: DownloadError, random: Double) -> JudgedFailure {
     let failure = failure(error, random: random)
-    return JudgedFailure(error: error, failure: failure, decision: pipeline.retry.decide(failure))
+    return JudgedFailure(error: error, failure: failure, decision: context.policies.retry.decide(failure))
   }
 
   private func failure(_ error: DownloadError, random: Double) -> Failure {

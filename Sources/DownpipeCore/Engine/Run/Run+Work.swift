@@ -85,8 +85,8 @@ extension Run {
       let artifact = try await publish(file)
       await removeEarlierArtifact(unlessAt: artifact)
       // The partial and the workspace are no longer needed. They are deleted before the download is recorded as
-      // finished, because a finished download is not visited again. A storage deletes only closed partials; the lease
-      // keeps other owners from opening it meanwhile.
+      // finished, because a finished download is not visited again. The partial is closed before: not every storage
+      // deletes one that is open. The lease keeps other owners from opening it meanwhile.
       file.close()
       if file.mayLeaveTraces { try? await storage.removePartial(key) }
       return artifact

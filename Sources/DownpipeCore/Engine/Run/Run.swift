@@ -16,7 +16,8 @@ final class Run: Sendable {
 
   struct State: Sendable {
     var record: DownloadRecord
-    /// The request that the run works for. The record's request may be a later one, which the next run works for.
+    /// The request that the run works for. The record's request may be a later one: of that, this run uses only headers
+    /// and destination, and the next run works for it.
     var request: DownloadRequest
     var publicState = DownloadState.transferring
     var meter = SpeedMeter()
@@ -71,7 +72,8 @@ final class Run: Sendable {
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
-  /// Whether the outcome is in the ledger.
+  /// Whether the run has ended: its outcome is in the ledger, or will not be, because the lease is lost, or the ledger has
+  /// failed while the downloader stops.
   private let ending = Monitor(false)
 
   init(_ record: DownloadRecord, _ stages: StartedPipeline, _ context: EngineContext) {
@@ -157,10 +159,10 @@ final class Run: Sendable {
     }
   }
 
-  /// Whether the run has ended: its outcome is in the ledger.
+  /// Whether the run has ended, and nothing more of it reaches the ledger.
   var isOver: Bool { ending.value }
 
-  /// Returns when the outcome is in the ledger and the run has ended.
+  /// Returns when the run has ended, which is after its outcome was saved.
   func waitForEnd() async { await ending.waitThroughCancellation { $0 } }
 
   /// Waits like ``waitForEnd()``, but can be cancelled, for example if a step commands its own download.

@@ -19,7 +19,7 @@ struct EngineState: Sendable {
   /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
   var abandoned: [Run] = []
   var mode: Mode
-  /// Handed to runs. Of what is in it, decisions use only the options and the location of the storage.
+  /// Handed to runs. Of what is in it, decisions use only the options, the location of the storage, and names.
   let context: EngineContext
   private var effects: [Effect] = []
 

@@ -10,7 +10,7 @@ extension Transfer {
   ///
   /// - Throws: ``DownloadError`` with `.noSpace` if the bytes do not fit.
   func claimRoom() async throws {
-    guard !run.pipeline.gates.isEmpty else { return }
+    guard !run.context.policies.gates.isEmpty else { return }
     let (total, have) = run.read { record in
       (record.checkpoint.total.bytes ?? record.request.expectedSize.bytes, record.checkpoint.ranges.byteCount)
     }
@@ -37,9 +37,10 @@ extension Run {
   /// The first gate that protects a disk, and leaves room on it that meets a condition; `nil` if there is none. A gate that
   /// cannot read its disk is open.
   func gate(leaving condition: (_ room: Int64) -> Bool) async -> (any Gate)? {
-    guard !pipeline.gates.isEmpty else { return nil }
+    let gates = context.policies.gates
+    guard !gates.isEmpty else { return nil }
     let candidate = read { $0.candidate }
-    for gate in pipeline.gates {
+    for gate in gates {
       if let room = (try? await gate.room(for: candidate)) ?? nil, condition(room) { return gate }
     }
     return nil
