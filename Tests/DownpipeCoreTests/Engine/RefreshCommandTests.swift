@@ -122,6 +122,22 @@ struct RefreshCommandTests: EngineSuite {
     await asked.downloader.shutdown()
   }
 
+  @Test("A file that could not be deleted is deleted by a second call")
+  func discardAfterAFailure() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    let artifact = try await download.value
+    storage.fail(.remove, with: DownloadError(.permission, "the folder is read-only"))
+    await #expect(throws: DownloadError.self) { try await download.discard() }
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(try await download.discard())
+    #expect(storage.published.isEmpty)
+    #expect(try await !download.discard(), "there is nothing left")
+    #expect(try await downloader.status(of: "a")?.state == .cancelled)
+    await downloader.shutdown()
+  }
+
   @Test("the file that a cancelled refresh has left is discarded once")
   func discardAfterCancel() async throws {
     let asked = try await asked(isFetching: true)

@@ -83,14 +83,22 @@ extension Engine {
   /// Discards a download that does not run. Its file is deleted in the same turn, so that no later command brings a new one
   /// to its place meanwhile.
   private func discardInTurn(_ id: DownloadID) async throws -> Bool {
-    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
-    guard case .finished(let artifact) = state(of: await renamed(record)) else {
+    guard var record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+    record = await renamed(record)
+    guard case .finished(let artifact) = state(of: record) else {
       let wasCancelled = try await transition(id, .cancel)
       return try await removeEarlierFile(of: id) || wasCancelled
     }
     // The ledger changes first, because the file of a finished download must exist.
     guard try await transition(id, .discard) else { return false }
-    try await context.storage.remove(artifact)
+    do { try await context.storage.remove(artifact) } catch {
+      // For a later call, which tries again.
+      _ = try? await store.update(id, at: time.date) { [stored = record.steps.artifact] in
+        if $0.phase == .cancelled { $0.earlierArtifact = stored }
+      }
+      noteChange(of: CollectionOfOne(id))
+      throw error
+    }
     return true
   }
 
