@@ -128,6 +128,8 @@ let package = Package(
     .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileCalls"], swiftSettings: strict),
     // What the observers share: intervals from events, texts without secrets. No product.
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // What ledgers in SQL databases share: a record as columns, and the lifecycle as SQL. No product.
+    .target(name: "DownpipeColumns", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // Calls of the C library that Swift's module of it lacks.
     .target(name: "CFileCalls"),
     .systemLibrary(
@@ -177,7 +179,7 @@ let package = Package(
     plugin(
       "SQLite",
       [
-        "DownpipePOSIX",
+        "DownpipeColumns", "DownpipePOSIX",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
@@ -316,7 +318,7 @@ let package = Package(
     tests(
       "DownpipeSQLite",
       [
-        "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
+        "DownpipeSQLite", "DownpipeColumns", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),

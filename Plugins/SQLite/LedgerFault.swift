@@ -1,17 +1,7 @@
 #if SQLite
+  import DownpipeColumns
   @_spi(Ledger) import DownpipeCore
   import GRDB
-
-  /// A row of `download` with a value that this program never writes.
-  struct DamagedRow: Error {
-    /// The record, as far as it could be read.
-    let record: DownloadRecord
-    /// The first column that could not be read.
-    let column: String
-
-    var id: DownloadID { record.id }
-    var reason: String { "its column “\(column)” cannot be read; remove the download, or add it again" }
-  }
 
   /// An error that a caller's change has thrown. It undoes what the change has written and is passed on.
   struct RefusedChange: Error {

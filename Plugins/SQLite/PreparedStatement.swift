@@ -1,4 +1,5 @@
 #if SQLite
+  import DownpipeColumns
   import Foundation
   import GRDB
   import GRDBSQLite

@@ -1,4 +1,5 @@
 #if SQLite
+  import DownpipeColumns
   import DownpipeCore
 
   /// A ``DownloadFilter`` as SQL for the rows of `download`.

@@ -1,4 +1,5 @@
 #if SQLite
+  import DownpipeColumns
   import DownpipeCore
 
   /// The frequent statements. Each is compiled once for a connection.
