@@ -53,6 +53,7 @@ let archive: TargetDependencyCondition? = .when(traits: ["Archive"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
 // Apps for other platforms cannot start programs.
 let command: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Command"])
+let postgres: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Postgres"])
 let signature: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Signature"])
 
 let package = Package(
@@ -103,6 +104,7 @@ let package = Package(
     .trait(
       name: "Signature",
       description: "DownpipeSignature: signatures of minisign and Ed25519 (needs libsodium); OpenPGP needs no trait."),
+    .trait(name: "Postgres", description: "DownpipePostgres: PostgreSQL by libpq, for ledgers that machines share."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -145,6 +147,8 @@ let package = Package(
     .systemLibrary(
       name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
     .systemLibrary(
+      name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .systemLibrary(
       name: "CSQLiteShim", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
 
     // Plug-ins
@@ -183,6 +187,7 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
+    plugin("Postgres", [.target(name: "CPostgres", condition: postgres)]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
@@ -322,6 +327,7 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
+    tests("DownpipePostgres", ["DownpipePostgres", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(
       "DownpipeArchive",

@@ -1,0 +1,84 @@
+#if Postgres
+  import Foundation
+  import Testing
+
+  @testable import DownpipePostgres
+
+  /// A PostgreSQL server of a test's own, on a Unix socket in a folder of its own. It ends with this process, also if that
+  /// is killed.
+  final class PostgresCluster: Sendable {
+    let folder: String
+    private let input: FileHandle
+    private let shell: Process
+
+    /// The server of all tests that do not stop it.
+    static let shared = Result { try PostgresCluster() }
+
+    /// Runs until its input ends. The server refuses to run as root.
+    private static let script = """
+      set -e
+      bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+      [ -n "$bin" ] || { echo "PostgreSQL is missing: install Debian's package postgresql"; exit 1; }
+      "$bin/initdb" -D "$1/data" -U downpipe -A trust -E UTF8 --locale=C.UTF-8 -N >"$1/log" 2>&1
+      printf "unix_socket_directories = '%s'\nlisten_addresses = ''\nfsync = off\n" "$1" >>"$1/data/postgresql.conf"
+      "$bin/pg_ctl" start -w -D "$1/data" -l "$1/log" >/dev/null
+      "$bin/createdb" -h "$1" -U downpipe downpipe
+      echo ready
+      while read -r command; do
+        "$bin/pg_ctl" "$command" -w -m fast -D "$1/data" -l "$1/log" >/dev/null
+        echo done
+      done
+      "$bin/pg_ctl" stop -m immediate -D "$1/data" >/dev/null || true
+      rm -rf "$1"
+      """
+
+    init() throws {
+      folder = "/tmp/dp-\(UInt32.random(in: 0...UInt32.max))"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+      shell = Process()
+      let (input, output) = (Pipe(), Pipe())
+      let isRoot = getuid() == 0
+      if isRoot {
+        let owner = Process()
+        owner.executableURL = URL(filePath: "/bin/chown")
+        owner.arguments = ["postgres", folder]
+        try owner.run()
+        owner.waitUntilExit()
+      }
+      let command = ["/bin/sh", "-c", Self.script, "sh", folder]
+      let user = ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+      let words = (isRoot ? user : []) + command
+      shell.executableURL = URL(filePath: words[0])
+      shell.arguments = Array(words.dropFirst())
+      (shell.standardInput, shell.standardOutput) = (input, output)
+      try shell.run()
+      self.input = input.fileHandleForWriting
+      reader = output.fileHandleForReading
+      guard answer() == "ready" else {
+        let log = (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? ""
+        throw Missing(description: "PostgreSQL does not start: is Debian's package postgresql installed? \(log)")
+      }
+    }
+
+    private let reader: FileHandle
+
+    struct Missing: Error, CustomStringConvertible { var description: String }
+
+    deinit {
+      try? input.close()
+      shell.waitUntilExit()
+    }
+
+    private func answer() -> String {
+      String(decoding: reader.availableData, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Stops, starts or restarts the server, and returns when that is done.
+    func control(_ command: String) {
+      try? input.write(contentsOf: Data("\(command)\n".utf8))
+      #expect(answer() == "done")
+    }
+
+    var address: String { "postgresql://downpipe@/downpipe?host=\(folder)" }
+  }
+#endif
