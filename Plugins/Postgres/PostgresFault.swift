@@ -18,7 +18,7 @@
     }
 
     var kind: Kind
-    /// In one line, without passwords: libpq names hosts, users and databases only.
+    /// In one line, without passwords; see ``PostgresAddress/mayBeMisread``.
     var message: String
     /// The server's code, such as `57014`; `nil` if the error is not the server's.
     var state: String?

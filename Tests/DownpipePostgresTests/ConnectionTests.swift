@@ -1,5 +1,6 @@
 #if Postgres
   import DownpipeCore
+  import DownpipeTesting
   import Foundation
   import HangLimit
   import Testing
@@ -13,7 +14,7 @@
       _ cluster: PostgresCluster? = nil, limit: Duration = .seconds(60), interruption: Interruption? = nil
     ) throws -> PostgresConnection {
       let address = try (cluster ?? PostgresCluster.shared.get()).address
-      return try PostgresConnection(
+      return try PostgresConnection.open(
         .init(address: address, statementLimit: limit), interruptedBy: interruption ?? Interruption())
     }
 
@@ -118,34 +119,83 @@
       #expect(try listener.notifications(within: .zero).isEmpty)
     }
 
-    @Test("An interruption ends a wait for the server, and for notifications") func interrupted() async throws {
+    @Test("An interruption ends a wait for the server, and for notifications", arguments: [true, false])
+    func interrupted(runs: Bool) async throws {
       let interruption = try Interruption()
+      let observer = try open()
+      let process = Watched<Int64?>(nil)
       let address = try PostgresCluster.shared.get().address
-      for sql in ["SELECT pg_sleep(600)", ""] {
-        let connection = try PostgresConnection(.init(address: address), interruptedBy: Interruption())
-        _ = connection
-        let waiting = Task.detached {
-          let connection = try PostgresConnection(.init(address: address), interruptedBy: interruption)
-          if sql.isEmpty { return try connection.notifications(within: .seconds(600)).count }
-          return try connection.run(sql).count
+      let waiting = Task {
+        // Not on a thread of the cooperative pool, of which there may be two.
+        try await withCheckedThrowingContinuation { continuation in
+          DispatchQueue.global().async {
+            continuation.resume(
+              with: Result {
+                let connection = try PostgresConnection.open(.init(address: address), interruptedBy: interruption)
+                let own = try connection.run("SELECT pg_backend_pid()").integer(0, 0)
+                process.update { $0 = own }
+                if runs { return try connection.run("SELECT pg_sleep(600)").count }
+                return try connection.notifications(within: .seconds(600)).count
+              })
+          }
         }
-        interruption.fire()
-        await #expect(throws: PostgresFault.self) { try await waiting.value }
+      }
+      await process.wait { $0 != nil }
+      let own = try #require(process.value)
+      // Until the server has the statement.
+      let state =
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND query LIKE '%pg_sleep(600)' AND state = 'active'"
+      while runs, try observer.run(state, [.integer(own)]).integer(0, 0) == 0 { await Task.yield() }
+      interruption.fire()
+      let error = await #expect(throws: PostgresFault.self) { try await waiting.value }
+      #expect(error?.kind == .interrupted)
+    }
+
+    @Test("Nothing is committed after an interruption") func interruptedCommit() throws {
+      let interruption = try Interruption()
+      let table = "t\(UInt32.random(in: 0...UInt32.max))"
+      let connection = try open(interruption: interruption)
+      let failure = fault {
+        try connection.transaction {
+          _ = try $0.run("CREATE TABLE \(table) (n bigint)")
+          interruption.fire()
+        }
+      }
+      #expect(failure?.kind == .interrupted && connection.isLost)
+      #expect(try open().run("SELECT to_regclass($1)", [.text(table)]).isNull(0, 0))
+    }
+
+    @Test("A connection whose prepared statements are gone is lost") func deallocated() throws {
+      let connection = try open()
+      _ = try connection.run("SELECT 1")
+      _ = try connection.run("DEALLOCATE ALL", prepares: false)
+      #expect(fault { _ = try connection.run("SELECT 1") }?.state == "26000")
+      #expect(connection.isLost)
+    }
+
+    @Test("The next host is asked if one does not accept a connection, and each at its own port") func hosts() throws {
+      let folder = try PostgresCluster.shared.get().folder
+      for address in [
+        "postgresql://downpipe@/downpipe?host=/tmp/no-such-folder,\(folder)",
+        "user=downpipe dbname=downpipe host=127.0.0.1,\(folder) port=1,5432",
+      ] {
+        let connection = try PostgresConnection.open(.init(address: address), interruptedBy: Interruption())
+        #expect(try connection.run("SELECT 1").integer(0, 0) == 1)
       }
     }
 
     @Test(
       "A server that is missing, a database or a user that is unknown: each says what to do",
       arguments: [
-        ("postgresql://downpipe@/downpipe?host=/tmp/no-such-folder", "address"),
-        ("postgresql://downpipe@127.0.0.1:1/downpipe", "runs"),
+        ("postgresql://downpipe@/downpipe?host=/tmp/no-such-folder", "no-such-folder"),
+        ("postgresql://downpipe@127.0.0.1:1/downpipe", "port 1"),
         ("postgresql://downpipe@/missing?host=", "missing"), ("postgresql://stranger@/downpipe?host=", "stranger"),
-        ("no = such option", "address"), ("postgresql://%zz", "address"),
+        ("no = such option", "percent-encoded"), ("postgresql://%zz", "percent-encoded"),
       ])
     func unreachable(_ address: String, says word: String) throws {
       let folder = try PostgresCluster.shared.get().folder
       let address = address.hasSuffix("host=") ? address + folder : address
-      let failure = fault { _ = try PostgresConnection(.init(address: address), interruptedBy: Interruption()) }
+      let failure = fault { _ = try PostgresConnection.open(.init(address: address), interruptedBy: Interruption()) }
       let message = try #require(failure).downloadError.message
       #expect(message.contains(word), "\(message)")
     }
@@ -153,9 +203,11 @@
     @Test("A password is in no message") func secrets() throws {
       let addresses = [
         "postgresql://u:s3cret@127.0.0.1:1/d", "host=127.0.0.1 port=1 password=s3cret", "postgresql://u:s3cret@:x",
+        "postgresql://u:%s3cret@h/d", "postgresql://u:s3cret/more@h/d", "postgresql://u:more@s3cret@h/d",
+        "password=a s3cret", "postgresql://u:s3cret@[::1/d", "postgresql://s3cret:/@h/d",
       ]
       for address in addresses {
-        let failure = fault { _ = try PostgresConnection(.init(address: address), interruptedBy: Interruption()) }
+        let failure = fault { _ = try PostgresConnection.open(.init(address: address), interruptedBy: Interruption()) }
         #expect(try !"\(#require(failure).downloadError)".contains("s3cret"))
       }
     }

@@ -41,6 +41,7 @@
       }
       await begun.wait { $0 }
       let waiter = Task { try await backend(pool) }
+      while pool.waiting == 0 { await Task.yield() }
       waiter.cancel()
       await #expect(throws: CancellationError.self) { try await waiter.value }
       end.signal()
@@ -91,7 +92,7 @@
       // The pool rests after the failure; this test does not wait for it.
       let other = try self.pool(cluster.address, 1)
       #expect(try await backend(other) != nil)
-      for pool in [pool, other] { pool.close() }
+      withExtendedLifetime(cluster) { for pool in [pool, other] { pool.close() } }
     }
 
     @Test("A connection that an administrator has ended is replaced") func terminated() async throws {

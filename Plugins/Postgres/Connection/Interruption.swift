@@ -37,6 +37,8 @@
       close(ends.write)
     }
 
+    var hasFired: Bool { isFired.load(ordering: .acquiring) }
+
     /// Ends all waits, also those that begin later.
     func fire() {
       guard !isFired.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -47,7 +49,7 @@
     /// Waits until a socket can be read or written. Blocks the thread.
     func wait(for socket: CInt, toWrite: Bool = false, until deadline: ContinuousClock.Instant) -> End {
       while true {
-        if isFired.load(ordering: .acquiring) { return .interrupted }
+        if hasFired { return .interrupted }
         let left = ContinuousClock.now.duration(to: deadline)
         // Rounded up, so that a wait of less than a millisecond is not busy.
         let milliseconds = max(0, left / .milliseconds(1)).rounded(.up)

@@ -31,21 +31,47 @@
     /// Whether an answer is missing: the connection cannot be used any more.
     private(set) var isLost = false
 
-    /// Opens a connection.
-    /// - Throws: ``PostgresFault``.
-    init(_ settings: Settings, interruptedBy interruption: Interruption) throws(PostgresFault) {
+    /// - Parameter host: Keywords and values of one host of the address.
+    private init(
+      _ settings: Settings, _ address: PostgresAddress, _ host: [(String, String)], within limit: Duration,
+      interruptedBy interruption: Interruption
+    ) throws(PostgresFault) {
       self.settings = settings
       self.interruption = interruption
       // What precedes the address is a default, what follows it is not.
-      let keywords = ["application_name", "connect_timeout", "dbname", "client_encoding"]
-      let seconds = max(2, Int((settings.openingLimit / .seconds(1)).rounded(.up)))
-      let values = ["downpipe", "\(seconds)", settings.address, "UTF8"]
-      let opened = Self.withPointers(keywords) { keywords in
-        Self.withPointers(values) { PQconnectStartParams(keywords, $0, 1) }
+      let parameters =
+        [("application_name", "downpipe"), ("dbname", address.text), ("client_encoding", "UTF8")] + host
+      let opened = Self.withPointers(parameters.map(\.0)) { keywords in
+        Self.withPointers(parameters.map(\.1)) { PQconnectStartParams(keywords, $0, 1) }
       }
       guard let opened else { throw PostgresFault(.unreachable, "there is no memory for a connection") }
       handle = opened
-      try open()
+      do { try open(within: limit) } catch {
+        guard error.kind == .unreachable, address.mayBeMisread else { throw error }
+        throw PostgresFault(.unreachable, PostgresAddress.advice)
+      }
+    }
+
+    /// Opens a connection to the first host of the address that accepts one.
+    ///
+    /// Each host has its share of the time: one that does not answer must not keep this side from the next one, which
+    /// libpq leaves to its calls that block. Names of hosts are looked up by the system, which may take longer.
+    /// - Throws: ``PostgresFault``, the last one of several.
+    static func open(
+      _ settings: Settings, interruptedBy interruption: Interruption
+    ) throws(PostgresFault) -> PostgresConnection {
+      let address = try PostgresAddress(settings.address)
+      let limit = settings.openingLimit / address.hosts.count
+      var last = PostgresFault(.unreachable, "the address has no host")
+      for host in address.hosts {
+        do throws(PostgresFault) {
+          return try PostgresConnection(settings, address, host, within: limit, interruptedBy: interruption)
+        } catch {
+          if error.kind == .interrupted { throw error }
+          last = error
+        }
+      }
+      throw last
     }
 
     deinit { PQfinish(handle) }
@@ -60,8 +86,8 @@
 
     // MARK: Opening
 
-    private func open() throws(PostgresFault) {
-      let deadline = ContinuousClock.now + settings.openingLimit
+    private func open(within limit: Duration) throws(PostgresFault) {
+      let deadline = ContinuousClock.now + limit
       var next = PGRES_POLLING_WRITING
       while next != PGRES_POLLING_OK {
         if next == PGRES_POLLING_FAILED || PQstatus(handle) == CONNECTION_BAD { throw lost() }
@@ -72,12 +98,13 @@
       PQsetNoticeReceiver(handle, { _, _ in }, nil)
       guard PQsetnonblocking(handle, 1) == 0 else { throw lost() }
       let limit = Int(settings.statementLimit / .milliseconds(1))
-      for setting in [
-        "statement_timeout = \(limit)", "idle_in_transaction_session_timeout = \(2 * limit)",
-        "standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'",
-      ] {
-        _ = try run("SET " + setting, prepares: false)
-      }
+      var texts = ["standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'"]
+      // So that the server ends the statement of a program that is gone, with its locks (since version 14).
+      if PQserverVersion(handle) >= 140_000 { texts.append("client_connection_check_interval = '10s'") }
+      texts.append("idle_in_transaction_session_timeout = \(2 * limit)")
+      // Last, because it holds for what follows.
+      texts.append("statement_timeout = \(limit)")
+      for text in texts { _ = try run("SET " + text, prepares: false) }
     }
 
     // MARK: Statements
@@ -90,6 +117,7 @@
       _ sql: String, _ values: [PostgresValue] = [], prepares: Bool = true
     ) throws(PostgresFault) -> PostgresRows {
       guard !isLost else { throw PostgresFault(.unreachable, "the connection was lost") }
+      guard !interruption.hasFired else { throw PostgresFault(.interrupted, "the ledger has been closed") }
       let deadline = ContinuousClock.now + settings.statementLimit + Self.grace
       let parameters = try PostgresParameters(values)
       if prepares, let name = try prepare(sql, until: deadline) {
@@ -123,8 +151,16 @@
         guard left == 1 else { throw lost() }
         try wait(toWrite: true, until: deadline)
         // The server may not read before its answer is read.
-        guard PQconsumeInput(handle) == 1 else { throw lost() }
+        try consume()
       }
+    }
+
+    /// Reads what has arrived.
+    ///
+    /// Twice, because libpq reads into the room that it has, which may be half of a record of TLS: the other half waits in
+    /// the TLS library, where no socket tells of it.
+    private func consume() throws(PostgresFault) {
+      guard PQconsumeInput(handle) == 1, PQisBusy(handle) == 0 || PQconsumeInput(handle) == 1 else { throw lost() }
     }
 
     /// Reads all results up to the end of the statement.
@@ -136,7 +172,7 @@
         while PQisBusy(handle) == 1 {
           do throws(PostgresFault) {
             try wait(until: deadline)
-            guard PQconsumeInput(handle) == 1 else { throw lost() }
+            try consume()
           } catch {
             PQclear(last)
             throw error
@@ -170,7 +206,10 @@
       guard let state = PQresultErrorField(result, CInt(Unicode.Scalar("C").value)) else {
         return lost()
       }
-      return PostgresFault(state: String(cString: state), message ?? "")
+      let fault = PostgresFault(state: String(cString: state), message ?? "")
+      // The prepared statements are gone, or their tables have changed: a new connection prepares them again.
+      if ["26000", "42P05", "0A000"].contains(fault.state) { isLost = true }
+      return fault
     }
 
     /// Marks the connection as lost, and returns why.
@@ -212,9 +251,14 @@
         if PQtransactionStatus(handle) != PQTRANS_IDLE { isLost = true }
         throw error
       }
+      guard !isLost, !interruption.hasFired else {
+        isLost = true
+        throw PostgresFault(
+          interruption.hasFired ? .interrupted : .unreachable, "the connection was lost before the commit")
+      }
       let rows: PostgresRows
       do {
-        rows = try run("COMMIT")
+        rows = try run("COMMIT", prepares: false)
       } catch {
         guard isLost else { throw error }
         throw PostgresFault(.commitUnknown, error.message)
@@ -231,7 +275,7 @@
       guard !isLost else { return false }
       // A server that ends sends why, and then the end.
       while !isLost, case .ready = interruption.wait(for: PQsocket(handle), until: .now) {
-        if PQconsumeInput(handle) != 1 { isLost = true }
+        if (try? consume()) == nil { isLost = true }
       }
       if PQstatus(handle) == CONNECTION_BAD { isLost = true }
       return !isLost
@@ -256,7 +300,7 @@
         switch interruption.wait(for: socket, until: deadline) {
         case .timedOut: return []
         case .interrupted: throw PostgresFault(.interrupted, "the ledger has been closed")
-        case .ready: guard PQconsumeInput(handle) == 1 else { throw lost() }
+        case .ready: try consume()
         }
       }
     }

@@ -69,13 +69,22 @@
     // MARK: Opening
 
     private func open() throws(PostgresFault) -> PostgresConnection {
-      if let rest = state.withLock(\.rest), ContinuousClock.now < rest.until { throw rest.fault }
-      do {
-        let connection = try PostgresConnection(settings, interruptedBy: interruption)
+      let (fault, failures) = state.withLock { state -> (PostgresFault?, Int) in
+        guard let rest = state.rest else { return (nil, state.failures) }
+        guard rest.until <= .now else { return (rest.fault, state.failures) }
+        // The others go on to fail at once while this call tries.
+        state.rest = (.now + settings.openingLimit, rest.fault)
+        return (nil, state.failures)
+      }
+      if let fault { throw fault }
+      do throws(PostgresFault) {
+        let connection = try PostgresConnection.open(settings, interruptedBy: interruption)
         state.withLock { ($0.failures, $0.rest) = (0, nil) }
         return connection
       } catch {
         state.withLock { state in
+          // Of several calls that fail together, one counts.
+          guard state.failures == failures else { return }
           state.failures += 1
           // Up to 6.4 s, and at random: a thousand workers must not come back in the same moment.
           let longest = Duration.milliseconds(100) * (1 << min(state.failures, 6))
@@ -111,16 +120,20 @@
     }
 
     private func giveBack(_ place: Place) {
-      if state.withLock(\.isClosed) { place.connection.withLock { $0 = nil } }
-      let next = state.withLock { state -> CheckedContinuation<Place?, Never>? in
+      let (next, isClosed) = state.withLock { state -> (CheckedContinuation<Place?, Never>?, Bool) in
+        if state.isClosed { return (nil, true) }
         guard !state.waiting.isEmpty else {
           state.idle.append(place)
-          return nil
+          return (nil, false)
         }
-        return state.waiting.removeFirst().continuation
+        return (state.waiting.removeFirst().continuation, false)
       }
+      if isClosed { place.connection.withLock { $0 = nil } }
       next?.resume(returning: place)
     }
+
+    /// The number of calls that wait for a connection.
+    var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Ends all waits and connections. Calls that follow fail.
     func close() {

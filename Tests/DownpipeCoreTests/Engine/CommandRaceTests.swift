@@ -150,6 +150,7 @@ struct CommandRaceTests: EngineSuite {
     let (downloader, source, faulty) = try await heldDownloader()
     try await downloader.add(contentsOf: requests(1))
     await source.held(atLeast: 1)
+    try await settle(downloader)
     let failure = DownloadError(.ledger, "the connection to the database was lost")
     faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
     let change = Task {
@@ -173,6 +174,7 @@ struct CommandRaceTests: EngineSuite {
     let (downloader, source, faulty) = try await heldDownloader()
     try await downloader.add(contentsOf: requests(1))
     await source.held(atLeast: 1)
+    try await settle(downloader)
     let failure = DownloadError(.ledger, "the connection to the database was lost")
     faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
     let change = Task {

@@ -51,7 +51,8 @@ extension Engine {
         // Not later, when the caller goes on: the next command may take its turn at once.
         switch turn {
         case .over: engine.state.commands.end(number)
-        case .wait(let run): engine.state.commands.wait(number, for: run)
+        // What a run is stopped for by a reason leaves nothing to lease, or is done with the end of the run.
+        case .wait(let run): engine.state.commands.wait(number, for: run, comesBeforeLeases: reason == nil)
         }
         return turn
       }

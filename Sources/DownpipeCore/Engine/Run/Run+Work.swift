@@ -153,7 +153,8 @@ extension Run {
 
   /// Removes the artifact of an earlier fetch, unless the new one has taken its place.
   private func removeEarlierArtifact(unlessAt artifact: Artifact) async {
-    guard let earlier = read({ $0.earlierArtifact }) else { return }
+    // A folder that could not be discarded may have the user's files in it by now.
+    guard let earlier = read({ $0.earlierArtifact?.replaceable }) else { return }
     let new = stored(artifact)
     if new.path == earlier.path, new.path != nil || new.name == earlier.name { return }
     do {

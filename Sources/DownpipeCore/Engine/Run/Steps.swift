@@ -149,7 +149,7 @@ extension Run {
     for input: Artifact, of step: String, digests: [FileDigest], workspace: String? = nil,
     follower: (any TransferFollower)? = nil, isUntouched: Bool = false
   ) throws -> ProcessingContext {
-    let replaced = read { $0.earlierArtifact }.flatMap { try? storage.artifact(from: $0) }
+    let replaced = read { $0.earlierArtifact?.replaceable }.flatMap { try? storage.artifact(from: $0) }
     let context = read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,

@@ -23,7 +23,7 @@ struct CommandQueue: Sendable {
   /// The numbers of the commands that concern many or all, in ascending order. They are few.
   private var wide: [Int] = []
   /// The runs for whose ends commands wait, by the numbers of the commands. They are no more than there are runs.
-  private var awaited: [Int: Run] = [:]
+  private var awaited: [Int: (run: Run, comesBeforeLeases: Bool)] = [:]
   private var last = 0
 
   /// The number of commands that have not ended.
@@ -47,8 +47,9 @@ struct CommandQueue: Sendable {
   }
 
   /// Notes that a command waits for the end of a run, and then takes another turn.
-  mutating func wait(_ number: Int, for run: Run) {
-    if pending[number] != nil { awaited[number] = run }
+  /// - Parameter comesBeforeLeases: Whether that turn has to come before the next lease, because the download may be leased.
+  mutating func wait(_ number: Int, for run: Run, comesBeforeLeases: Bool) {
+    if pending[number] != nil { awaited[number] = (run, comesBeforeLeases) }
   }
 
   /// Ends a command: those that have waited for it take their turns. A second call has no effect.
@@ -62,7 +63,7 @@ struct CommandQueue: Sendable {
       if numbers[id]?.isEmpty == true { numbers[id] = nil }
     }
     ended.end.complete()
-    return awaited.removeValue(forKey: number)
+    return awaited.removeValue(forKey: number)?.run
   }
 
   /// The commands that concern a download, in no order.
@@ -81,13 +82,16 @@ struct CommandQueue: Sendable {
 
   /// Whether all earlier commands for a run's download only wait for its end, so that a later one may stop it at once.
   func permitStop(of run: Run, by number: Int) -> Bool {
-    all(for: run.id).allSatisfy { $0.number >= number || awaited[$0.number] === run }
+    all(for: run.id).allSatisfy { $0.number >= number || awaited[$0.number]?.run === run }
   }
 
-  /// Whether a command is about to take another turn because the run has ended that it waited for, or ends now.
+  /// Whether a command takes its next turn before the next lease because the run has ended that it waited for, or ends
+  /// now.
   /// - Parameter ending: The runs that end now.
   func isTurnDue(after ending: [Exchange.UnsavedRun]) -> Bool {
-    awaited.values.contains { run in run.isOver || ending.contains { $0.run === run } }
+    awaited.values.contains { run, comesBeforeLeases in
+      comesBeforeLeases && (run.isOver || ending.contains { $0.run === run })
+    }
   }
 
   /// The last one of the earlier commands that concern a download; `nil` if there is none.
