@@ -122,7 +122,8 @@ struct ChangedRequestTests: EngineSuite {
       step
     }
     let download = try await downloader.add(request)
-    try await settle(downloader)
+    await step.calls(atLeast: 1)
+    while try await download.status.state.phase.isActive { await Task.yield() }
     if phase == .paused { #expect(try await download.pause()) }
     #expect(try await download.status.state.phase == phase)
     try await download.update { [newURL] in $0.url = newURL }
