@@ -43,6 +43,7 @@
       self.init(kind, message, state: state)
     }
 
+    static let closed = PostgresFault(.interrupted, "the ledger has been closed")
     static let stage = "PostgresLedger"
 
     /// The error for the caller of the ledger, which says what to do.

@@ -9,6 +9,7 @@
   final class PostgresCluster: Sendable {
     let folder: String
     private let input: FileHandle
+    private let reader: FileHandle
     private let shell: Process
 
     /// The server of all tests that do not stop it.
@@ -59,8 +60,6 @@
         throw Missing(description: "PostgreSQL does not start: is Debian's package postgresql installed? \(log)")
       }
     }
-
-    private let reader: FileHandle
 
     struct Missing: Error, CustomStringConvertible { var description: String }
 

@@ -116,20 +116,25 @@
     func run(
       _ sql: String, _ values: [PostgresValue] = [], prepares: Bool = true
     ) throws(PostgresFault) -> PostgresRows {
-      guard !isLost else { throw PostgresFault(.unreachable, "the connection was lost") }
-      guard !interruption.hasFired else { throw PostgresFault(.interrupted, "the ledger has been closed") }
+      try checkUsable()
       let deadline = ContinuousClock.now + settings.statementLimit + Self.grace
       let parameters = try PostgresParameters(values)
       if prepares, let name = try prepare(sql, until: deadline) {
         try send(until: deadline) {
-          parameters.with { PQsendQueryPrepared(handle, name, Int32(values.count), $0, $1, $2, 0) }
+          parameters.with { PQsendQueryPrepared(handle, name, parameters.count, $0, $1, $2, 0) }
         }
       } else {
         try send(until: deadline) {
-          parameters.with { PQsendQueryParams(handle, sql, Int32(values.count), nil, $0, $1, $2, 0) }
+          parameters.with { PQsendQueryParams(handle, sql, parameters.count, nil, $0, $1, $2, 0) }
         }
       }
       return PostgresRows(try result(until: deadline))
+    }
+
+    /// - Throws: ``PostgresFault`` if the connection was lost or the store closed: nothing is sent then.
+    private func checkUsable() throws(PostgresFault) {
+      guard !isLost else { throw PostgresFault(.unreachable, "the connection was lost") }
+      guard !interruption.hasFired else { throw .closed }
     }
 
     /// - Returns: The name of the prepared statement; `nil` if there are too many.
@@ -228,7 +233,7 @@
       case .ready: return
       case .interrupted:
         isLost = true
-        throw PostgresFault(.interrupted, "the ledger has been closed")
+        throw .closed
       case .timedOut:
         isLost = true
         throw PostgresFault(.unreachable, "the server has not answered in time")
@@ -251,10 +256,9 @@
         if PQtransactionStatus(handle) != PQTRANS_IDLE { isLost = true }
         throw error
       }
-      guard !isLost, !interruption.hasFired else {
+      do { try checkUsable() } catch {
         isLost = true
-        throw PostgresFault(
-          interruption.hasFired ? .interrupted : .unreachable, "the connection was lost before the commit")
+        throw error
       }
       let rows: PostgresRows
       do {
@@ -286,7 +290,7 @@
     /// - Returns: The names of their channels; empty after the time.
     /// - Throws: ``PostgresFault``.
     func notifications(within time: Duration) throws(PostgresFault) -> [String] {
-      guard !isLost else { throw PostgresFault(.unreachable, "the connection was lost") }
+      try checkUsable()
       let deadline = ContinuousClock.now + time
       while true {
         var channels: [String] = []
@@ -299,7 +303,7 @@
         guard socket >= 0 else { throw lost() }
         switch interruption.wait(for: socket, until: deadline) {
         case .timedOut: return []
-        case .interrupted: throw PostgresFault(.interrupted, "the ledger has been closed")
+        case .interrupted: throw .closed
         case .ready: try consume()
         }
       }

@@ -46,7 +46,7 @@
     ) async throws -> Value {
       guard let place = await takePlace() else {
         try Task.checkCancellation()
-        throw PostgresFault(.interrupted, "the ledger has been closed")
+        throw PostgresFault.closed
       }
       defer { giveBack(place) }
       return try await withCheckedThrowingContinuation { continuation in

@@ -127,15 +127,32 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A downloader with a run of “d0”, whose outcome the ledger will not save at first.
+  private func downloaderBeforeAFailure() async throws -> (Downloader, FakeSource) {
+    let (downloader, source, faulty) = try await heldDownloader()
+    try await downloader.add(contentsOf: requests(1))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    let failure = DownloadError(.ledger, "the connection to the database was lost")
+    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
+    return (downloader, source)
+  }
+
+  /// Changes URL, destination and priority of “d0”, for which its run has to stop.
+  private func moveElsewhere(_ downloader: Downloader) async throws -> DownloadStatus {
+    try await downloader.update("d0") { request in
+      request.url = URL(string: "fake://host/another")!
+      request.destination = .init(name: "another")
+      request.priority = .low
+    }
+  }
+
   @Test("A change of URL and destination stops a run once: the download is not leased again before the change")
   func changeOfURLAndDestination() async throws {
     let (downloader, source, _) = try await heldDownloader()
     try await downloader.add(contentsOf: requests(1))
     await source.held(atLeast: 1)
-    let status = try await downloader.update("d0") { request in
-      request.url = URL(string: "fake://host/another")!
-      request.destination = .init(name: "another")
-    }
+    let status = try await moveElsewhere(downloader)
     #expect(status.request.destination.name == "another")
     await source.requests(atLeast: 2)
     #expect(source.requests.count == 2)
@@ -147,18 +164,8 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("A download is leased again if the caller of a change is cancelled that has stopped its run")
   func cancelledChange() async throws {
-    let (downloader, source, faulty) = try await heldDownloader()
-    try await downloader.add(contentsOf: requests(1))
-    await source.held(atLeast: 1)
-    try await settle(downloader)
-    let failure = DownloadError(.ledger, "the connection to the database was lost")
-    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
-    let change = Task {
-      try await downloader.update("d0") { request in
-        request.url = URL(string: "fake://host/another")!
-        request.destination = .init(name: "another")
-      }
-    }
+    let (downloader, source) = try await downloaderBeforeAFailure()
+    let change = Task { try await moveElsewhere(downloader) }
     // The run was stopped; its outcome waits for the ledger, which rests until this second is over.
     await time.sleeper(dueIn: .seconds(1))
     change.cancel()
@@ -171,19 +178,8 @@ struct CommandRaceTests: EngineSuite {
 
   @Test("A change that waits for a run does not undo a later change of all downloads")
   func changeOfAllAfterAChange() async throws {
-    let (downloader, source, faulty) = try await heldDownloader()
-    try await downloader.add(contentsOf: requests(1))
-    await source.held(atLeast: 1)
-    try await settle(downloader)
-    let failure = DownloadError(.ledger, "the connection to the database was lost")
-    faulty.fail(.exchange, at: faulty.calls.count { $0 == .exchange } + 1, with: failure)
-    let change = Task {
-      try await downloader.update("d0") { request in
-        request.url = URL(string: "fake://host/another")!
-        request.destination = .init(name: "another")
-        request.priority = .low
-      }
-    }
+    let (downloader, source) = try await downloaderBeforeAFailure()
+    let change = Task { try await moveElsewhere(downloader) }
     // The run was stopped; its outcome waits for the ledger, which rests until this second is over.
     await time.sleeper(dueIn: .seconds(1))
     let changeOfAll = Task { try await downloader.updateAll { $0.priority = .high } }
