@@ -187,7 +187,7 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
-    plugin("Postgres", [.target(name: "CPostgres", condition: postgres)]),
+    plugin("Postgres", ["DownpipeColumns", "DownpipePOSIX", .target(name: "CPostgres", condition: postgres)]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
@@ -327,7 +327,7 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
-    tests("DownpipePostgres", ["DownpipePostgres", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipePostgres", ["DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(
       "DownpipeArchive",

@@ -1,4 +1,5 @@
 #if Postgres
+  import DownpipeColumns
   import DownpipeCore
 
   /// An error of the server, or of the connection to it.
@@ -41,6 +42,19 @@
         default: .refused
         }
       self.init(kind, message, state: state)
+    }
+
+    /// The error for the caller of the ledger.
+    static func translate(_ failure: any Error) -> any Error {
+      switch failure {
+      case let fault as PostgresFault: fault.downloadError
+      case let refused as RefusedChange: refused.error
+      case let damaged as DamagedRow:
+        DownloadError(
+          .ledger, "the ledger's record of “\(damaged.id.rawValue.prefix(300))” is damaged: \(damaged.reason)",
+          stage: stage)
+      default: failure
+      }
     }
 
     static let closed = PostgresFault(.interrupted, "the ledger has been closed")

@@ -4,31 +4,6 @@
   import Foundation
   import GRDB
 
-  /// The attributes that decide whether a download can be leased, except its size; stored once for all downloads that
-  /// share them, in the table `kind`.
-  struct Kind: Hashable {
-    var location: String?
-    var candidate: Candidate
-
-    init(location: String?, candidate: Candidate) {
-      self.location = location
-      self.candidate = candidate.withoutSize
-    }
-
-    init(_ record: DownloadRecord) { self.init(location: record.location, candidate: record.candidate) }
-
-    /// Sets the attributes of a record.
-    func write(to record: inout DownloadRecord) {
-      record.location = location
-      record.request.intent = candidate.intent
-      record.request.priority = candidate.priority
-      record.request.tags = candidate.tags
-    }
-
-    /// Whether downloads of this kind may be stored at a location; `nil` is any location.
-    func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
-  }
-
   /// A queue of waiting downloads: those of the same kind that the same opening has added.
   struct Lane: Hashable, Comparable {
     var opening: Int64

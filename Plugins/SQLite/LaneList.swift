@@ -1,19 +1,6 @@
 #if SQLite
+  import DownpipeColumns
   @_spi(Ledger) import DownpipeCore
-
-  /// The place of a waiting download in the queue: the smallest key is leased first.
-  struct WaitingKey: Comparable, Sendable {
-    var rank: UInt128
-    var arrival: Int64
-    var generation: Int64
-
-    /// A key before every other key.
-    static let first = WaitingKey(rank: 0, arrival: .min, generation: 0)
-
-    static func < (left: Self, right: Self) -> Bool {
-      (left.rank, left.arrival, left.generation) < (right.rank, right.arrival, right.generation)
-    }
-  }
 
   /// The lanes that leases of one scope read, with the first waiting download of each lane.
   ///

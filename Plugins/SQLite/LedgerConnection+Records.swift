@@ -305,15 +305,4 @@
     /// Whether the download waits, but neither for a time nor for another download.
     fileprivate var isReady: Bool { isQueued && notBefore == nil }
   }
-
-  extension DownloadRequest {
-    /// Changes the request to the form that is read back from the file.
-    fileprivate mutating func makeStorable() {
-      if !tags.isEmpty { tags = Set(tags.map(RecordColumns.key)) }
-      if !after.isEmpty { after = Set(after.map { DownloadID(RecordColumns.key($0.rawValue)) }) }
-      // A relative URL is stored as an absolute URL.
-      if url.baseURL != nil { url = url.absoluteURL }
-      for index in mirrors.indices where mirrors[index].baseURL != nil { mirrors[index] = mirrors[index].absoluteURL }
-    }
-  }
 #endif

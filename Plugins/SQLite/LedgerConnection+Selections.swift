@@ -123,12 +123,4 @@
       }
     }
   }
-
-  extension LedgerBulkResult {
-    /// Counts a changed record.
-    mutating func note(_ id: DownloadID) {
-      count += 1
-      if ids.count < Self.mostIDs { ids.append(id) }
-    }
-  }
 #endif

@@ -1,4 +1,5 @@
 #if SQLite
+  import DownpipeColumns
   @_spi(Ledger) import DownpipeCore
   import Foundation
   import GRDB

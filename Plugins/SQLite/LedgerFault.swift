@@ -3,11 +3,6 @@
   @_spi(Ledger) import DownpipeCore
   import GRDB
 
-  /// An error that a caller's change has thrown. It undoes what the change has written and is passed on.
-  struct RefusedChange: Error {
-    let error: any Error
-  }
-
   /// Translates SQLite's errors into ledger errors that say what to do.
   enum LedgerFault {
     static let stage = "SQLiteLedger"

@@ -1,4 +1,5 @@
 #if SQLite
+  import DownpipeColumns
   import DownpipeCore
 
   /// The downloads of a lease that names them: which of them exist, and which of them wait in each lane.

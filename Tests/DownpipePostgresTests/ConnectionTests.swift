@@ -114,8 +114,9 @@
       let channel = "c\(UInt32.random(in: 0...UInt32.max))"
       _ = try listener.run("LISTEN \(channel)")
       #expect(try listener.notifications(within: .zero).isEmpty)
-      _ = try sender.run("NOTIFY \(channel)")
-      #expect(try listener.notifications(within: .seconds(300)) == [channel])
+      _ = try sender.run("NOTIFY \(channel), 'a text'")
+      let heard = try listener.notifications(within: .seconds(300))
+      #expect(heard.map(\.channel) == [channel] && heard.map(\.text) == ["a text"])
       #expect(try listener.notifications(within: .zero).isEmpty)
     }
 

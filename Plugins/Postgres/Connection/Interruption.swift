@@ -46,6 +46,12 @@
       _ = write(ends.write, &byte, 1)
     }
 
+    /// Waits for some time, or until the waits are ended. Blocks the thread.
+    func pause(for time: Duration) {
+      // A negative descriptor is passed over by `poll`.
+      _ = wait(for: -1, until: .now + time)
+    }
+
     /// Waits until a socket can be read or written. Blocks the thread.
     func wait(for socket: CInt, toWrite: Bool = false, until deadline: ContinuousClock.Instant) -> End {
       while true {

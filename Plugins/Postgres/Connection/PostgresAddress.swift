@@ -6,6 +6,8 @@
     let text: String
     /// The keywords and values of each host; one empty list if the address names no host or a single one.
     let hosts: [[(String, String)]]
+    /// The database and its hosts, without the user and the password.
+    let summary: String
     /// Whether the text has signs that belong to no part of it, as when a password is not percent-encoded. What libpq says
     /// of such an address may contain parts of the password.
     let mayBeMisread: Bool
@@ -32,6 +34,8 @@
         values[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
       }
       let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+      let place = [values["service"], values["host"] ?? values["hostaddr"]].compactMap { $0 }.first
+      summary = [values["dbname"], place].compactMap { $0 }.joined(separator: " at ")
       let count = max(names.count, addresses.count)
       guard count > 1 else {
         hosts = [[]]

@@ -12,6 +12,8 @@
       /// A connection URI or a string of keywords and values, as libpq understands them: several hosts, service files,
       /// `~/.pgpass`, the variables `PG…` and all options of TLS included.
       var address: String
+      /// The schema in which the names of tables are looked up; the server's own setting if `nil`.
+      var schema: String?
       /// How long a connection may take to open.
       var openingLimit: Duration = .seconds(30)
       /// How long a statement may take. The server ends it then.
@@ -101,6 +103,7 @@
       var texts = ["standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'"]
       // So that the server ends the statement of a program that is gone, with its locks (since version 14).
       if PQserverVersion(handle) >= 140_000 { texts.append("client_connection_check_interval = '10s'") }
+      if let schema = settings.schema { texts.append("search_path = \(Schema.quoted(schema))") }
       texts.append("idle_in_transaction_session_timeout = \(2 * limit)")
       // Last, because it holds for what follows.
       texts.append("statement_timeout = \(limit)")
@@ -287,18 +290,18 @@
 
     /// Waits for notifications of the channels that this connection listens to.
     ///
-    /// - Returns: The names of their channels; empty after the time.
+    /// - Returns: Their channels and texts; empty after the time.
     /// - Throws: ``PostgresFault``.
-    func notifications(within time: Duration) throws(PostgresFault) -> [String] {
+    func notifications(within time: Duration) throws(PostgresFault) -> [(channel: String, text: String)] {
       try checkUsable()
       let deadline = ContinuousClock.now + time
       while true {
-        var channels: [String] = []
+        var all: [(channel: String, text: String)] = []
         while let notification = PQnotifies(handle) {
-          channels.append(String(cString: notification.pointee.relname))
+          all.append((String(cString: notification.pointee.relname), String(cString: notification.pointee.extra)))
           PQfreemem(notification)
         }
-        if !channels.isEmpty { return channels }
+        if !all.isEmpty { return all }
         let socket = PQsocket(handle)
         guard socket >= 0 else { throw lost() }
         switch interruption.wait(for: socket, until: deadline) {

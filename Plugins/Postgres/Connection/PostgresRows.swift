@@ -14,6 +14,16 @@
 
     deinit { PQclear(result) }
 
+    /// The types of columns that the ledger uses, by their numbers in the server's catalogue.
+    enum ColumnType: UInt32 {
+      case bytes = 17
+      case bigint = 20
+      case text = 25
+      case float = 701
+    }
+
+    func type(_ column: Int) -> ColumnType? { ColumnType(rawValue: PQftype(result, Int32(column))) }
+
     /// The tag of the command, such as `COMMIT` or `UPDATE 3`.
     var tag: String { PQcmdStatus(result).map { String(cString: $0) } ?? "" }
 

@@ -8,6 +8,10 @@
     case text(String)
     /// A `bytea`.
     case bytes([UInt8])
+    /// An array, for `= ANY`.
+    case integers([Int64])
+    /// An array, for `= ANY`.
+    case texts([String])
 
     /// The value in the text format of the protocol; `nil` for a null. Bytes have none: they are sent as they are.
     var text: String? {
@@ -18,7 +22,19 @@
       // The shortest text that is read back as the same number; `inf` and `nan` are understood.
       case .real(let value): "\(value)"
       case .text(let value): value
+      case .integers(let values): "{" + values.map { "\($0)" }.joined(separator: ",") + "}"
+      case .texts(let values): "{" + values.map(Self.quoted).joined(separator: ",") + "}"
       }
+    }
+
+    /// An element of an array in its text form.
+    static func quoted(_ text: String) -> String {
+      var quoted = "\""
+      for character in text.unicodeScalars {
+        if character == "\"" || character == "\\" { quoted.unicodeScalars.append("\\") }
+        quoted.unicodeScalars.append(character)
+      }
+      return quoted + "\""
     }
   }
 

@@ -300,4 +300,10 @@ extension LedgerStore {
     self.ids = ids
     self.count = count
   }
+
+  /// Counts a changed record.
+  package mutating func note(_ id: DownloadID) {
+    count += 1
+    if ids.count < Self.mostIDs { ids.append(id) }
+  }
 }

@@ -1,0 +1,114 @@
+#if Postgres
+  import DownpipeColumns
+  @_spi(Ledger) import DownpipeCore
+  import Foundation
+
+  // Queries.
+  extension LedgerTables {
+    func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
+      guard query.limit ?? 1 > 0 else { return [] }
+      var text = Condition()
+      let matches = text.matching(query.filter, location: query.location)
+      let order =
+        switch query.order {
+        case .arrival: "arrival, generation"
+        case .rank: Schema.order
+        case .latestChange: "updated_at DESC, generation DESC"
+        }
+      var records: [DownloadRecord] = []
+      var offset = max(0, query.offset)
+      // Damaged records are left out, and the page is filled with the records that follow.
+      while records.count < query.limit ?? .max {
+        let room = query.limit.map { $0 - records.count }
+        let limit = room.map { "LIMIT \($0)" } ?? ""
+        // The numbers are part of the text: there are few different pages, and the server sees how few rows it needs.
+        let rows = try connection.run(
+          "SELECT \(RecordColumns.list) FROM download WHERE \(matches) ORDER BY \(order) \(limit) OFFSET \(offset)",
+          text.values, prepares: false)
+        records += try readable(rows)
+        guard let room, rows.count == room else { break }
+        offset += rows.count
+      }
+      return records
+    }
+
+    func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {
+      var text = Condition()
+      let sql: String
+      if filter.tag == nil, filter.ids == nil, filter.host == nil, filter.intent == nil {
+        sql = """
+          SELECT phase, sum(count)::bigint FROM tally GROUP BY phase
+          UNION ALL SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
+          """
+      } else {
+        sql = "SELECT phase, count(*) FROM download WHERE \(text.matching(filter)) GROUP BY phase"
+      }
+      let rows = try run(sql, all: text.values)
+      var counts: [DownloadState.Phase: Int] = [:]
+      for row in 0..<rows.count {
+        guard let phase = rows.text(row, 0).flatMap(DownloadState.Phase.init(rawValue:)),
+          filter.phases?.contains(phase) ?? true, let count = rows.integer(row, 1), count > 0
+        else { continue }
+        // A damaged number must not overflow a sum.
+        counts[phase, default: 0] += Int(min(count, 1 << 40))
+      }
+      return counts
+    }
+
+    /// Computes the sums of ``DownloadTotals/add(_:)``.
+    func totals(_ filter: DownloadFilter) throws -> DownloadTotals {
+      let size =
+        "coalesce(CASE WHEN phase = 'finished' THEN artifact_size END, total, expected_size, size_hint)"
+      let have = "coalesce(CASE WHEN phase = 'finished' THEN \(size) END, on_disk)"
+      var text = Condition()
+      let matches = text.matching(filter)
+      // Sums of bigint are numeric: sizes given by servers and users may overflow 64 bits.
+      func sum(_ column: String) -> String { "least(coalesce(sum(\(column)), 0), \(Int64.max))::bigint" }
+      let rows = try run(
+        """
+        SELECT \(sum("have")), \(sum("size")), count(*) - count(size)
+        FROM (SELECT \(have) AS have, \(size) AS size FROM download WHERE phase <> 'cancelled' AND \(matches)) AS row
+        """, all: text.values)
+      var totals = DownloadTotals(counts: try counts(filter))
+      totals.received = rows.integer(0, 0) ?? 0
+      totals.expected = rows.integer(0, 1) ?? 0
+      totals.unknownSizes = Int(clamping: rows.integer(0, 2) ?? 0)
+      return totals
+    }
+
+    func unsettledMoves() throws -> [DownloadRecord] {
+      try readable(
+        try run(
+          """
+          SELECT \(RecordColumns.list) FROM download WHERE phase = 'finished' AND step_note IS NOT NULL
+          ORDER BY generation
+          """))
+    }
+
+    /// Reads every record and returns those that are damaged.
+    func damaged() throws -> [DamagedRecord] {
+      var damaged: [DamagedRecord] = []
+      var last = Int64.min
+      while true {
+        let rows = try run(
+          "SELECT \(RecordColumns.list) FROM download WHERE generation > $1 ORDER BY generation LIMIT 1000",
+          .integer(last))
+        for found in try found(rows) {
+          last = found.record.generation
+          guard let column = found.damage else { continue }
+          let row = DamagedRow(record: found.record, column: column)
+          damaged.append(DamagedRecord(id: row.id, reason: row.reason))
+        }
+        if rows.count < 1_000 { return damaged }
+      }
+    }
+
+    func nextDue(after now: Date) throws -> Date? {
+      let rows = try run(
+        "SELECT min(not_before) FROM download WHERE \(Schema.isDelayed) AND not_before > $1",
+        .real(now.timeIntervalSince1970))
+      guard let due = rows.real(0, 0).map(Date.init(timeIntervalSince1970:)), due <= now.furthestDue else { return nil }
+      return due
+    }
+  }
+#endif

@@ -1,0 +1,138 @@
+#if Postgres
+  import Dispatch
+  import DownpipeCore
+  import Synchronization
+
+  /// Tells the stores in other processes of changes, and hears of theirs, by notifications of the server.
+  ///
+  /// A store announces at most ten times in a second: each notification is a short queue of all that commit. What it leaves
+  /// out is announced later by the thread that listens. After a connection was lost, a change is assumed, because
+  /// notifications were lost with it.
+  final class Announcements: Sendable {
+    private struct State {
+      var hasNews = false
+      /// Whether a change was not announced yet.
+      var owes = false
+      var last: ContinuousClock.Instant?
+    }
+
+    private static let interval: Duration = .milliseconds(100)
+    /// How long the thread waits before it looks whether there is something to announce.
+    private static let wait: Duration = .milliseconds(250)
+    /// How often the connection is tried that hears nothing, and the row of the opening marked as seen.
+    private static let sign: Duration = .seconds(10)
+
+    private let settings: PostgresConnection.Settings
+    private let channel: String
+    private let opening: Int64
+    private let interruption: Interruption
+    private let state = Mutex(State())
+    private let thread = DispatchQueue(label: "downpipe.postgres.news", qos: .utility)
+
+    /// - Parameters:
+    ///   - ledger: The random name that a ledger gets with its tables.
+    ///   - opening: The number of the store that announces.
+    /// - Throws: ``PostgresFault`` if the process has no descriptors left.
+    init(_ settings: PostgresConnection.Settings, ledger: String, opening: Int64) throws(PostgresFault) {
+      self.settings = settings
+      self.opening = opening
+      channel = "downpipe " + ledger
+      interruption = try Interruption()
+      thread.async { [self] in listen() }
+    }
+
+    /// Returns whether others have announced a change since the last call.
+    func takeNews() -> Bool {
+      state.withLock { state in
+        defer { state.hasNews = false }
+        return state.hasNews
+      }
+    }
+
+    /// Announces a change that was committed over a connection, now or a little later.
+    func announce(over connection: PostgresConnection) {
+      let isDue = state.withLock { state in
+        guard state.last.map({ $0.duration(to: .now) >= Self.interval }) ?? true else {
+          state.owes = true
+          return false
+        }
+        state.last = .now
+        state.owes = false
+        return true
+      }
+      guard isDue else { return }
+      // The change is committed: that it could not be announced is no failure of the call.
+      do { try announceNow(over: connection) } catch { state.withLock { $0.owes = true } }
+    }
+
+    /// Announces what was left for later.
+    func announceRest(over connection: PostgresConnection) {
+      guard state.withLock({ $0.owes }) else { return }
+      do {
+        try announceNow(over: connection)
+        state.withLock { $0.owes = false }
+      } catch {
+        // Others look at the ledger from time to time.
+      }
+    }
+
+    private func announceNow(over connection: PostgresConnection) throws(PostgresFault) {
+      _ = try connection.run("SELECT pg_notify($1, $2)", [.text(channel), .text("\(opening)")])
+    }
+
+    // MARK: Listening
+
+    private func listen() {
+      var failures = 0
+      while !interruption.hasFired {
+        do throws(PostgresFault) {
+          let connection = try PostgresConnection.open(settings, interruptedBy: interruption)
+          _ = try connection.run("LISTEN " + Schema.quoted(channel), prepares: false)
+          failures = 0
+          try hear(connection)
+        } catch {
+          // Notifications are lost from here on.
+          state.withLock { $0.hasNews = true }
+          failures += 1
+          let longest = Duration.milliseconds(100) * (1 << min(failures, 6))
+          interruption.pause(for: longest * Double.random(in: 0.5...1))
+        }
+      }
+    }
+
+    private func hear(_ connection: PostgresConnection) throws(PostgresFault) {
+      var signed = ContinuousClock.now
+      while !interruption.hasFired {
+        let heard = try connection.notifications(within: Self.wait)
+        let isOwing = state.withLock { state in
+          if heard.contains(where: { $0.text != "\(opening)" }) { state.hasNews = true }
+          defer { state.owes = false }
+          if state.owes { state.last = .now }
+          return state.owes
+        }
+        if isOwing {
+          do { try announceNow(over: connection) } catch {
+            state.withLock { $0.owes = true }
+            throw error
+          }
+        }
+        if signed.duration(to: .now) >= Self.sign {
+          signed = .now
+          _ = try connection.run(
+            "UPDATE opening SET seen_at = clock_timestamp() WHERE number = $1", [.integer(opening)])
+        }
+      }
+    }
+
+    // MARK: Ending
+
+    /// Tells the thread to end.
+    func stop() { interruption.fire() }
+
+    /// Returns when the thread has ended.
+    func end() async {
+      stop()
+      await withCheckedContinuation { continuation in thread.async { continuation.resume() } }
+    }
+  }
+#endif

@@ -1,0 +1,281 @@
+#if Postgres
+  import DownpipeColumns
+  @_spi(Ledger) import DownpipeCore
+  import DownpipePOSIX
+  import Foundation
+  import Synchronization
+
+  /// The store of a ``PostgresLedger``: one opening of the ledger, with an owner of its own.
+  final class PostgresLedgerStore: LedgerStore {
+    let owner: String
+    let changesByOthers: AsyncStream<Void>?
+    private let identity: ProcessOwner
+    private let pool: PostgresPool
+    private let memory: StoreMemory
+    /// The stores of the same ledger in this process.
+    private let watchers: LedgerWatchers
+    /// The stores of the same ledger in other processes.
+    private let announcements: Announcements
+    private let hasRanked = Atomic(false)
+    private let isClosed = Atomic(false)
+
+    /// - Throws: ``PostgresFault``, and `DownloadError` if a newer program has made the tables.
+    static func open(
+      _ settings: PostgresConnection.Settings, schema: String, connections: Int
+    ) async throws -> PostgresLedgerStore {
+      let pool = try PostgresPool(settings, connections: connections)
+      let identity = ProcessOwner.new()
+      do {
+        let (number, ledger) = try await pool.withConnection { connection in
+          try Schema.prepare(schema, connection)
+          let rows = try connection.run(
+            """
+            INSERT INTO opening (owner) VALUES ($1)
+            RETURNING number, (SELECT value FROM setting WHERE name = 'ledger')
+            """, [.text(identity.text)])
+          return (rows.integer(0, 0) ?? 0, rows.text(0, 1) ?? "")
+        }
+        let memory = StoreMemory(owner: (identity.text, number), schema: schema)
+        return PostgresLedgerStore(
+          identity, pool, memory, OpenLedgers.watchers(of: ledger),
+          try Announcements(settings, ledger: ledger, opening: number))
+      } catch {
+        pool.close()
+        identity.end()
+        throw error
+      }
+    }
+
+    private init(
+      _ identity: ProcessOwner, _ pool: PostgresPool, _ memory: StoreMemory, _ watchers: LedgerWatchers,
+      _ announcements: Announcements
+    ) {
+      (self.identity, self.pool, self.memory, self.watchers) = (identity, pool, memory, watchers)
+      self.announcements = announcements
+      owner = identity.text
+      changesByOthers = watchers.stream(for: owner)
+    }
+
+    /// A deallocated store saves nothing more, so its owner ends.
+    deinit {
+      identity.end()
+      watchers.end(owner)
+      announcements.stop()
+      pool.close()
+    }
+
+    // MARK: Calls
+
+    private func read<Value: Sendable>(
+      _ body: @escaping @Sendable (LedgerTables) throws -> Value
+    ) async throws -> Value {
+      try await call { connection, memory in try body(LedgerTables(connection, memory)) }
+    }
+
+    /// How often a change is tried that other transactions were in the way of.
+    private static let mostAttempts = 10
+
+    /// Makes a change in a transaction, and informs the other stores if it is relevant to them.
+    ///
+    /// - Parameter isRepeatable: Whether `body` may be called again after another transaction was in the way.
+    private func change<Value: Sendable>(
+      isRepeatable: Bool = true, _ body: @escaping @Sendable (LedgerTables) throws -> Value,
+      concernsOthers: @escaping @Sendable (Value) -> Bool = { _ in false }
+    ) async throws -> Value {
+      let announcements = announcements
+      let value = try await call { connection, memory in
+        var attempts = 1
+        while true {
+          do {
+            let value = try LedgerTables.change(connection, memory, body)
+            if concernsOthers(value) { announcements.announce(over: connection) }
+            return value
+          } catch let fault as PostgresFault where fault.kind == .conflict && isRepeatable {
+            attempts += 1
+            guard attempts <= Self.mostAttempts else { throw fault }
+          }
+        }
+      }
+      if concernsOthers(value) { watchers.tell(changedBy: owner) }
+      return value
+    }
+
+    private func call<Value: Sendable>(
+      _ body: @escaping @Sendable (PostgresConnection, StoreMemory) throws -> Value
+    ) async throws -> Value {
+      guard !isClosed.load(ordering: .acquiring) else { throw PostgresFault.closed.downloadError }
+      let memory = memory
+      do {
+        return try await pool.withConnection { try body($0, memory) }
+      } catch {
+        throw PostgresFault.translate(error)
+      }
+    }
+
+    // MARK: Changes
+
+    func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+      let now = now.asStored
+      return try await change({ try $0.add(additions, at: now) }) { $0.contains { $0.isChanged(at: now) } }
+    }
+
+    func update(
+      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    ) async throws -> DownloadRecord? {
+      let now = now.asStored
+      return try await self.change({ try $0.update(id, at: now, change) }) { $0?.updatedAt == now }
+    }
+
+    func update(
+      _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    ) async throws -> LedgerBulkResult {
+      let now = now.asStored
+      return try await self.change({ try $0.update(selection, at: now, change) }) { $0.count > 0 }
+    }
+
+    func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+      let request = request.asStored
+      return try await change(isRepeatable: false) { try $0.lease(request) }
+    }
+
+    func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+      let (now, save) = (now.asStored, LedgerSave(record, fields))
+      return try await change({ try $0.save(save, at: now).isSaved }) { $0 && save.endsRun }
+    }
+
+    func exchange(
+      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    ) async throws -> LedgerExchange {
+      let (request, now) = (request?.asStored, now.asStored)
+      // What a lease has asked and been told counts once.
+      return try await change(isRepeatable: request == nil) {
+        try $0.exchange(saves, request, at: now)
+      } concernsOthers: {
+        zip(saves, $0.saved).contains { $0.endsRun && $1 }
+      }
+    }
+
+    func transition(
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    ) async throws -> LedgerBulkResult {
+      guard event != .leased else {
+        throw DownloadError(
+          .ledger, "only a lease makes a download active: call lease(_:) instead", stage: PostgresFault.stage)
+      }
+      let now = now.asStored
+      return try await change({ try $0.transition(selection, event, at: now) }) { $0.count > 0 }
+    }
+
+    func remove(
+      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+    ) async throws -> Int {
+      // What the choice has noted counts once.
+      try await change(isRepeatable: false) {
+        try $0.remove(selection, choose)
+      } concernsOthers: {
+        $0 > 0
+      }
+    }
+
+    func renewLeases(until lease: Date) async throws {
+      try await change { try $0.renewLeases(until: lease) }
+    }
+
+    func reclaim(at now: Date) async throws -> Int {
+      let now = now.asStored
+      return try await change { tables in
+        var (gone, alive): ([Int64], [Int64]) = ([], [])
+        for (number, owner) in try tables.openings() {
+          switch ProcessOwner.standing(of: owner) {
+          case .alive: alive.append(number)
+          case .gone: gone.append(number)
+          case .unknown: break
+          }
+        }
+        return try tables.reclaim(gone: gone, alive: alive, at: now)
+      } concernsOthers: {
+        $0 > 0
+      }
+    }
+
+    // MARK: Queries
+
+    func record(_ id: DownloadID) async throws -> DownloadRecord? { try await read { try $0.record(id) } }
+
+    func records(of ids: [DownloadID]) async throws -> [DownloadRecord] { try await read { try $0.records(of: ids) } }
+
+    func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await read { try $0.records(query) } }
+
+    func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+      try await read { try $0.counts(filter) }
+    }
+
+    func totals(_ filter: DownloadFilter) async throws -> DownloadTotals { try await read { try $0.totals(filter) } }
+
+    func unsettledMoves() async throws -> [DownloadRecord] { try await read { try $0.unsettledMoves() } }
+
+    func damaged() async throws -> [DamagedRecord] { try await read { try $0.damaged() } }
+
+    func nextDue(after now: Date) async throws -> Date? { try await read { try $0.nextDue(after: now) } }
+
+    func isBusy() async throws -> Bool { try await read { try $0.isBusy() } }
+
+    func hasChangesByOtherProcesses() async throws -> Bool? { announcements.takeNews() }
+
+    // MARK: Ranking and settings
+
+    func rank(by ranking: Ranking) async throws {
+      let isLater = hasRanked.exchange(true, ordering: .relaxed)
+      let number = memory.set(ranking)
+      guard try await change({ try $0.beginRanking(by: ranking, always: isLater) }) else { return }
+      var last: Int64? = .min
+      while let from = last { last = try await change { try $0.rank(after: from, as: number) } }
+      try await change { try $0.endRanking(as: number) }
+    }
+
+    func settings() async throws -> Data? {
+      try await read { try $0.setting(Self.settingsName) }.map { Data($0.utf8) }
+    }
+
+    func keep(settings: Data) async throws {
+      let text = String(decoding: settings, as: UTF8.self)
+      try await change { try $0.set(Self.settingsName, to: text) }
+    }
+
+    /// The row with the settings of the app. The other rows are the ledger's own.
+    private static let settingsName = "settings of the app"
+
+    // MARK: Closing
+
+    func close() async throws {
+      let result: Result<Void, any Error>
+      do {
+        _ = try await change({ try $0.leave() }) { $0 > 0 }
+        let announcements = announcements
+        try await call { connection, _ in announcements.announceRest(over: connection) }
+        result = .success(())
+      } catch { result = .failure(error) }
+      guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+      // The connections are closed even after a failure: what was not given back is freed by the end of the owner and
+      // of the leases.
+      await announcements.end()
+      pool.close()
+      identity.end()
+      watchers.end(owner)
+      try result.get()
+    }
+  }
+
+  extension LeaseRequest {
+    fileprivate var asStored: LeaseRequest {
+      var copy = self
+      copy.now = now.asStored
+      return copy
+    }
+  }
+
+  extension Date {
+    /// The date as it is read back: seconds since 1970 are less precise than seconds since 2001.
+    fileprivate var asStored: Date { Date(timeIntervalSince1970: timeIntervalSince1970) }
+  }
+#endif

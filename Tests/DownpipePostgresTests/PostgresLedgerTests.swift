@@ -1,0 +1,25 @@
+#if Postgres
+  @_spi(Ledger) import DownpipeCore
+  @_spi(Ledger) import DownpipeTesting
+  import Foundation
+  import HangLimit
+  import Testing
+
+  @testable import DownpipePostgres
+
+  @Suite(.endsHangs)
+  struct PostgresLedgerTests {
+    @Test func keepsTheContract() async throws {
+      let address = try PostgresCluster.shared.get().address
+      try await LedgerConformance(damaging: { ledger, id in
+        let ledger = try #require(ledger as? PostgresLedger)
+        let connection = try PostgresConnection.open(
+          .init(address: ledger.address, schema: ledger.schema), interruptedBy: Interruption())
+        _ = try connection.run(
+          "UPDATE download SET url = 'http://[', ranges = 'none' WHERE id = $1", [.text(id.rawValue)])
+      }) {
+        PostgresLedger(address, schema: "\(DownloadID())")
+      }.run()
+    }
+  }
+#endif
