@@ -327,7 +327,9 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
-    tests("DownpipePostgres", ["DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipePostgres",
+      ["DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeScheduling", "DownpipeTesting"]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(
       "DownpipeArchive",

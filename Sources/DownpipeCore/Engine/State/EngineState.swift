@@ -138,7 +138,7 @@ struct EngineState: Sendable {
       mode.looksForOthers = true
       add(.lookForOthers)
     }
-    if reasons.mayHaveChanged, !reasons.isLooking, audience.isAnythingWatched {
+    if reasons.mayHaveChanged, !reasons.isLooking, audience.isAnythingWatched, !mode.isStopping {
       reasons.isLooking = true
       add(.lookAtReasons)
     }

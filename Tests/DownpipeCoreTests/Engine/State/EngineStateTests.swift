@@ -33,6 +33,22 @@ struct EngineStateTests {
     #expect(world.flaw != nil)
   }
 
+  @Test("A downloader that stops looks at no reasons: the clock refuses to wait, and each look would call for the next")
+  func reasonsOfAStoppingDownloader() async throws {
+    let setup = try await StateModel.Setup(limit: 1)
+    let session = try await setup.source.start(in: setup.pipeline.sourceContext)
+    let audience = EngineState.Audience(isAnythingWatched: true, isAnythingAwaited: true)
+    func effects(isStopping: Bool) -> [String] {
+      var state = EngineState(setup.pipeline, sessions: [session], setup.context)
+      state.reasons.mayHaveChanged = true
+      if isStopping { state.receive(.stop, at: .init(now: .zero, date: Date(timeIntervalSince1970: 0))) }
+      state.receive(.news(audience, needsTurn: false), at: .init(now: .zero, date: Date(timeIntervalSince1970: 0)))
+      return state.takeEffects().map { "\($0)" }
+    }
+    #expect(effects(isStopping: false).contains("lookAtReasons"))
+    #expect(!effects(isStopping: true).contains("lookAtReasons"))
+  }
+
   @Test("Long random orders keep the invariants, and everything ends", arguments: 0..<8)
   func randomOrders(seed: UInt64) async throws {
     let model = try await StateModel.Setup(limit: 1 + Int(seed % 2))

@@ -1,0 +1,106 @@
+@_spi(Ledger) public import DownpipeCore
+public import Foundation
+
+/// A ledger outside of the simulation, such as one in a file or at a server: each of its calls is one step.
+///
+/// ```swift
+/// let simulation = Simulation(world) { machine in
+///   OutsideLedger(SQLiteLedger(machine.keep("ledger") { "\(folder)/\(DownloadID()).sqlite" }), machine)
+/// }
+/// ```
+/// It has to be the same ledger for all processes of a world, and a new one for each world. The end of a simulated process
+/// ends its store, as the end of a real one would.
+@_spi(Ledger) public struct OutsideLedger: Ledger {
+  private let base: any Ledger
+  private let machine: SimulatedMachine
+
+  /// Creates a ledger for the pipeline of a simulated process.
+  public init(_ base: any Ledger, _ machine: SimulatedMachine) { (self.base, self.machine) = (base, machine) }
+
+  /// The summary of the ledger.
+  public var summary: String { base.summary }
+
+  /// Opens the ledger, in one step.
+  /// - Throws: The errors of the ledger.
+  public func open() async throws -> any LedgerStore {
+    let base = base
+    return OutsideStore(base: try await machine.outside { try await base.open() }, machine: machine)
+  }
+}
+
+private struct OutsideStore: LedgerStore {
+  let base: any LedgerStore
+  let machine: SimulatedMachine
+
+  var owner: String { base.owner }
+  var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+
+  private func call<Result: Sendable>(
+    _ work: @escaping @Sendable (any LedgerStore) async throws -> Result
+  ) async throws -> Result {
+    let base = base
+    return try await machine.outside { try await work(base) }
+  }
+
+  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    try await call { try await $0.add(additions, at: now) }
+  }
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try await call { try await $0.update(id, at: now, change) }
+  }
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await call { try await $0.update(selection, at: now, change) }
+  }
+  func record(_ id: DownloadID) async throws -> DownloadRecord? { try await call { try await $0.record(id) } }
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    try await call { try await $0.records(of: ids) }
+  }
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
+    try await call { try await $0.records(query) }
+  }
+  func damaged() async throws -> [DamagedRecord] { try await call { try await $0.damaged() } }
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try await call { try await $0.counts(filter) }
+  }
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
+    try await call { try await $0.totals(filter) }
+  }
+  func unsettledMoves() async throws -> [DownloadRecord] { try await call { try await $0.unsettledMoves() } }
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+    try await call { try await $0.lease(request) }
+  }
+  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+    try await call { try await $0.save(record, fields, at: now) }
+  }
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    try await call { try await $0.exchange(saves, leasing: request, at: now) }
+  }
+  func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+  ) async throws -> LedgerBulkResult {
+    try await call { try await $0.transition(selection, event, at: now) }
+  }
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    try await call { try await $0.remove(selection, choose) }
+  }
+  func renewLeases(until lease: Date) async throws { try await call { try await $0.renewLeases(until: lease) } }
+  func reclaim(at now: Date) async throws -> Int { try await call { try await $0.reclaim(at: now) } }
+  func nextDue(after now: Date) async throws -> Date? { try await call { try await $0.nextDue(after: now) } }
+  func isBusy() async throws -> Bool { try await call { try await $0.isBusy() } }
+  func rank(by ranking: Ranking) async throws { try await call { try await $0.rank(by: ranking) } }
+  func settings() async throws -> Data? { try await call { try await $0.settings() } }
+  func keep(settings: Data) async throws { try await call { try await $0.keep(settings: settings) } }
+  func hasChangesByOtherProcesses() async throws -> Bool? {
+    // The processes of a world are stores of this one: they hear of each other at once.
+    base.changesByOthers == nil ? try await call { try await $0.hasChangesByOtherProcesses() } : nil
+  }
+  func close() async throws { try await call { try await $0.close() } }
+}

@@ -1,0 +1,48 @@
+#if Postgres
+  import DownpipeCore
+  import DownpipeScheduling
+  @_spi(Ledger) import DownpipeTesting
+  import Foundation
+  import HangLimit
+  import Testing
+
+  @testable import DownpipePostgres
+
+  /// Simulates downloaders that share a ledger at a real server.
+  @Suite(.endsHangs)
+  struct PostgresSimulationTests {
+    private func simulation(processes: Int) throws -> Simulation {
+      let address = try PostgresCluster.shared.get().address
+      var world = SimulatedWorld.faulty
+      (world.crashes, world.jobsBetweenCrashes, world.processes) = (.kill, 500, processes)
+      return Simulation(world) { machine in
+        machine.source
+        machine.gate
+        machine.limits
+        machine.segments
+        Retry(.exponential(attempts: 6))
+        machine.storage
+        // One schema for each world, which outlives the processes.
+        OutsideLedger(
+          PostgresLedger(address, schema: machine.keep("ledger") { "\(DownloadID())" }, connections: 1), machine)
+        machine.step
+      }
+    }
+
+    @Test("The queue has its properties under random operations")
+    func properties() async throws {
+      let address = try PostgresCluster.shared.get().address
+      try await QueueProperties(ledger: { PostgresLedger(address, schema: "\(DownloadID())") }) {
+        PriorityQueue(ageing: .seconds(1))
+      }.run(seeds: 0..<10)
+    }
+
+    @Test("every invariant holds with a ledger at a server, also when processes are killed", arguments: [1, 2, 3])
+    func invariantsHold(processes: Int) async throws {
+      let count = ProcessInfo.processInfo.environment["DOWNPIPE_POSTGRES_SEEDS"].flatMap { UInt64($0) } ?? 12
+      let report = try await simulation(processes: processes).run(seeds: 0..<count)
+      #expect(report.crashes > 0)
+      #expect(report.counts["phase: transferring → finished", default: 0] > 0)
+    }
+  }
+#endif
