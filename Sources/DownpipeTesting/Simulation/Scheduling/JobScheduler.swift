@@ -173,7 +173,7 @@ final class JobScheduler: Sendable {
       state.withLock { $0.outside += 1 }
       // Detached, because it must not run on the executor that waits for it. The simulation's thread owns it, and waits.
       let task = Task.detached {
-        await call.work()
+        await call.perform()
         self.state.withLock { $0.outside -= 1 }
         self.changed.signal()
       }
@@ -213,10 +213,28 @@ extension JobScheduler.State {
 }
 
 /// A call outside of the simulation that has not begun.
-private struct OutsideCall: Sendable {
+private final class OutsideCall: Sendable {
   let executor: SimulatedExecutor
   let continuation: CheckedContinuation<Void, Never>
-  let work: @Sendable () async -> Void
+  private let work: Mutex<(@Sendable () async -> Void)?>
+
+  init(
+    executor: SimulatedExecutor, continuation: CheckedContinuation<Void, Never>,
+    _ work: @escaping @Sendable () async -> Void
+  ) {
+    (self.executor, self.continuation) = (executor, continuation)
+    self.work = Mutex(work)
+  }
+
+  /// Performs the work and lets go of it: an object that only the call still refers to must not end after the call, on a
+  /// thread that the simulation does not know.
+  func perform() async {
+    let work = work.withLock { work in
+      defer { work = nil }
+      return work
+    }
+    await work?()
+  }
 }
 
 /// The result of a call outside of the simulation.
