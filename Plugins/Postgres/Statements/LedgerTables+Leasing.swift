@@ -8,6 +8,9 @@
   // The queue is read in its order, and rows that other transactions have locked are passed over. As soon as a candidate is
   // skipped, its downloads could be a million at the head of the queue: a few windows of the index are read then, and
   // after them the lanes, which are the queues of the kinds, each with one look-up for its first download.
+  //
+  // A lease locks a few more downloads than it takes. In a short queue another lease may find nothing but these, so it
+  // looks once more when their locks have gone.
   extension LedgerTables {
     /// Leases the downloads that a request selects.
     func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
@@ -20,6 +23,8 @@
         if !search.isOver { try searchWindows(&search) }
         if !search.isOver { try searchLanes(&search) }
       }
+      passedOver = search.passedOver
+      memory.tookOnce(search.taken.count)
       for (candidate, due) in search.held { memory.hold(candidate, until: due, for: request) }
       return try take(search.taken, request)
     }
@@ -61,7 +66,7 @@
     /// Reads the queue from its head, and locks what it reads.
     private func searchQueue(_ search: inout LeaseSearch) throws {
       var last = WaitingKey.first
-      var limit = 16
+      var limit = min(max(2, memory.lastTaken + 1), 64)
       while !search.isOver, search.skipped.isEmpty {
         var text = Condition()
         let scope = scope(search.request, &text)
@@ -79,9 +84,33 @@
           if search.isOver || !search.skipped.isEmpty { break }
         }
         search.last = last
-        if rows.count < limit, search.skipped.isEmpty { search.isOver = true }
+        if rows.count < limit, search.skipped.isEmpty, !search.isOver {
+          search.isOver = true
+          search.passedOver = try firstWaiting(in: search)
+        }
         limit = min(2 * limit, 256)
       }
+    }
+
+    /// The first waiting download that a search of the whole queue has not locked, because others have; `nil` if there is
+    /// none.
+    private func firstWaiting(in search: LeaseSearch) throws -> Int64? {
+      var text = Condition()
+      let scope = scope(search.request, &text)
+      let known = text.bind(.integers(search.taken.map(\.generation) + search.damaged))
+      return try run(
+        """
+        SELECT generation FROM download WHERE \(Schema.isReady)\(scope) AND generation <> ALL(\(known))
+        ORDER BY \(Schema.order) LIMIT 1
+        """, all: text.values
+      ).integer(0, 0)
+    }
+
+    /// Waits until no other transaction has locked a download.
+    /// - Throws: ``PostgresFault`` with `.conflict` if that takes long.
+    func waitForLock(of generation: Int64) throws {
+      _ = try run("SET LOCAL lock_timeout = 200")
+      _ = try run("SELECT 1 FROM download WHERE generation = $1 FOR UPDATE", .integer(generation))
     }
 
     /// The number of entries of the index that are read at a time, and how often.
@@ -116,7 +145,9 @@
           next += 1
           if let kind = kinds[head.kind], !search.skipped.contains(kind.candidate) { some.append(head.key.generation) }
         }
-        for found in try lock(some) where !search.isOver { search.consider(found) }
+        let locked = try lock(some)
+        search.notePassedOver(some, locked)
+        for found in locked where !search.isOver { search.consider(found) }
       }
     }
 
@@ -150,7 +181,9 @@
       }
       while !search.isOver, let head = lanes.pop() {
         guard let kind = kinds[head.kind], !search.skipped.contains(kind.candidate) else { continue }
-        if let found = try lock([head.key.generation]).first { search.consider(found) }
+        let locked = try lock([head.key.generation])
+        search.notePassedOver([head.key.generation], locked)
+        if let found = locked.first { search.consider(found) }
         if !search.isOver, !search.skipped.contains(kind.candidate), lanes.isEmpty(head.kind) {
           for next in try self.heads(of: head.kind, after: head.key, search) { lanes.append(next, kind) }
         }
@@ -223,6 +256,10 @@
     private(set) var skipped: Set<Candidate>
     private(set) var held: [(candidate: Candidate, due: Duration?)] = []
     private(set) var taken: [DownloadRecord] = []
+    /// The generations of locked records that are damaged.
+    private(set) var damaged: [Int64] = []
+    /// A download that could not be locked, and may still wait.
+    var passedOver: Int64?
     var isOver = false
     /// What comes before this key in the queue was considered, but for skipped candidates.
     var last = WaitingKey.first
@@ -235,7 +272,7 @@
     /// Asks about a locked download. A damaged record is passed over.
     mutating func consider(_ found: FoundRecord) {
       let record = found.record
-      guard found.damage == nil else { return }
+      guard found.damage == nil else { return damaged.append(record.generation) }
       let line = record.candidate.withoutSize
       guard !skipped.contains(line) else { return }
       var candidate = line
@@ -246,8 +283,15 @@
       case .hold(let due):
         skipped.insert(line)
         held.append((line, due))
-      case .stop: isOver = true
+      case .stop: (isOver, passedOver) = (true, nil)
       }
+    }
+
+    /// Notes that some of the downloads that were to be locked could not be.
+    mutating func notePassedOver(_ generations: [Int64], _ locked: [FoundRecord]) {
+      guard passedOver == nil, locked.count < generations.count else { return }
+      let found = Set(locked.map(\.record.generation))
+      passedOver = generations.first { !found.contains($0) }
     }
   }
 

@@ -8,6 +8,7 @@
   /// The store of a ``PostgresLedger``: one opening of the ledger, with an owner of its own.
   final class PostgresLedgerStore: LedgerStore {
     let owner: String
+    let leasesExpire = true
     let changesByOthers: AsyncStream<Void>?
     private let identity: ProcessOwner
     private let pool: PostgresPool
@@ -100,6 +101,39 @@
       return value
     }
 
+    /// How often a lease looks again for downloads that others had locked.
+    private static let mostLooks = 20
+
+    /// Makes a change in a transaction that leases, and leases what other leases had locked in that moment, but not taken.
+    /// - Returns: The result, and what was leased by the later looks.
+    private func change<Value: Sendable>(
+      leasing request: LeaseRequest, _ body: @escaping @Sendable (LedgerTables) throws -> Value,
+      concernsOthers: @escaping @Sendable (Value) -> Bool = { _ in false }
+    ) async throws -> (Value, more: [DownloadRecord]) {
+      let announcements = announcements
+      let (value, more) = try await call { connection, memory in
+        // Once: what a lease has asked and been told counts once.
+        var (value, next) = try LedgerTables.change(connection, memory) { (try body($0), $0.passedOver) }
+        var more: [DownloadRecord] = []
+        for _ in 0..<Self.mostLooks {
+          guard let generation = next else { break }
+          do {
+            try LedgerTables.change(connection, memory) { try $0.waitForLock(of: generation) }
+            let leased: [DownloadRecord]
+            (leased, next) = try LedgerTables.change(connection, memory) { (try $0.lease(request), $0.passedOver) }
+            more += leased
+          } catch let fault as PostgresFault where fault.kind != .commitUnknown {
+            // The first transaction holds. Who keeps downloads locked for long changes many, and tells it afterwards.
+            break
+          }
+        }
+        if concernsOthers(value) { announcements.announce(over: connection) }
+        return (value, more)
+      }
+      if concernsOthers(value) { watchers.tell(changedBy: owner) }
+      return (value, more)
+    }
+
     private func call<Value: Sendable>(
       _ body: @escaping @Sendable (PostgresConnection, StoreMemory) throws -> Value
     ) async throws -> Value {
@@ -135,7 +169,8 @@
 
     func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
       let request = request.asStored
-      return try await change(isRepeatable: false) { try $0.lease(request) }
+      let (leased, more) = try await change(leasing: request) { try $0.lease(request) }
+      return leased + more
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
@@ -147,12 +182,16 @@
       _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
     ) async throws -> LedgerExchange {
       let (request, now) = (request?.asStored, now.asStored)
-      // What a lease has asked and been told counts once.
-      return try await change(isRepeatable: request == nil) {
-        try $0.exchange(saves, request, at: now)
-      } concernsOthers: {
-        zip(saves, $0.saved).contains { $0.endsRun && $1 }
+      let concernsOthers = { @Sendable (exchange: LedgerExchange) in
+        zip(saves, exchange.saved).contains { $0.endsRun && $1 }
       }
+      guard let request else {
+        return try await change({ try $0.exchange(saves, nil, at: now) }, concernsOthers: concernsOthers)
+      }
+      var (exchange, more) = try await change(
+        leasing: request, { try $0.exchange(saves, request, at: now) }, concernsOthers: concernsOthers)
+      exchange.leased += more
+      return exchange
     }
 
     func transition(

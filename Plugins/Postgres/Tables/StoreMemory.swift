@@ -20,6 +20,7 @@
     private let owners = Mutex<[Int64: String]>([:])
     private let ranking = Mutex((ranking: Ranking.arrival, number: 0))
     private let held = Mutex(HeldCandidates())
+    private let taken = Atomic(0)
 
     init(owner: (text: String, number: Int64), schema: String) {
       self.owner = owner
@@ -62,7 +63,11 @@
       }
     }
 
-    // MARK: Held candidates
+    // MARK: Leases
+
+    /// The number of downloads that the last lease has taken, which is a guess for the next one.
+    var lastTaken: Int { taken.load(ordering: .relaxed) }
+    func tookOnce(_ count: Int) { taken.store(count, ordering: .relaxed) }
 
     /// The candidates that a lease need not ask about; see ``LeaseSelection/hold(until:)``.
     func held(for request: LeaseRequest) -> Set<Candidate> {

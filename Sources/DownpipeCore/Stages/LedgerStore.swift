@@ -15,6 +15,11 @@ internal import Synchronization
   /// The owner that this store leases downloads for. It is unique to this opening of the ledger.
   var owner: String { get }
 
+  /// Whether another owner may take over a download whose lease has expired although its owner still works on it, because
+  /// it cannot see that: its runs stop before their leases expire, and publish nothing afterwards. The default is `false`,
+  /// for ledgers whose owners can tell whether another one is alive.
+  var leasesExpire: Bool { get }
+
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
@@ -222,6 +227,9 @@ extension LedgerStore {
       page.offset += records.count
     }
   }
+
+  /// The default: a download stays with its owner as long as that is alive.
+  public var leasesExpire: Bool { false }
 
   /// The default: no damaged records.
   public func damaged() async throws -> [DamagedRecord] { [] }

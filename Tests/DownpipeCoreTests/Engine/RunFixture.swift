@@ -39,7 +39,7 @@ struct RunFixture: Sendable {
 
   /// A run that was never started.
   func run(_ id: DownloadID, host: String = "example.org", tags: Set<String> = [], rank: Int64 = 1) throws -> Run {
-    Run(try record(id, host: host, tags: tags, rank: rank), stages, context)
+    Run(try record(id, host: host, tags: tags, rank: rank), leasedAt: time.now, stages, context)
   }
 
   /// A run of a record that the ledger has leased.
@@ -49,6 +49,6 @@ struct RunFixture: Sendable {
     let leased = try await store.lease(
       LeaseRequest(now: time.date, until: time.date.addingTimeInterval(30), select: { _ in .take }))
     guard let record = leased.first else { throw DownloadError(.ledger, "nothing was leased") }
-    return Run(record, stages, context)
+    return Run(record, leasedAt: time.now, stages, context)
   }
 }

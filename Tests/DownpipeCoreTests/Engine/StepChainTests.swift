@@ -1,5 +1,5 @@
 import DownpipeCore
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
@@ -11,6 +11,7 @@ struct StepChainTests: EngineSuite {
   let url = URL(string: "https://example.org/file.bin")!
   let time = VirtualTime()
   let ledger = MemoryLedger()
+  private let faulty: FaultyLedger
   let storage: FakeStorage
   private let folder: TemporaryFolder
   private let key = PartialKey(id: "a", generation: 1)
@@ -18,6 +19,7 @@ struct StepChainTests: EngineSuite {
   init() throws {
     folder = try TemporaryFolder()
     storage = FakeStorage(workspaces: folder.path)
+    faulty = FaultyLedger(ledger)
   }
 
   private typealias Step = FakePostProcessor<File, File>
@@ -26,7 +28,7 @@ struct StepChainTests: EngineSuite {
     try await Downloader(options: options) {
       source
       storage
-      ledger
+      faulty
       FakeRetryPolicy(.giveUp)
       for step in steps { step }
     }
@@ -100,6 +102,18 @@ struct StepChainTests: EngineSuite {
     #expect(storage.bytes(of: artifact) == bytes.reversed() + [42])
     #expect(source.requests.count == 1, "nothing was downloaded again")
     #expect(storage.partials.isEmpty)
+  }
+
+  @Test("a start from the partial that the ledger cannot note leaves the partial closed, for the next run")
+  func theLedgerFails() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    try await standAfterGunzip(source)
+    faulty.fail(.save, at: faulty.calls.count { $0 == .save } + 1, with: DownloadError(.ledger, "the network is cut"))
+    await #expect { try await goOn(source, [verify(), gunzip(), moveInto()]) } throws: { code($0) == .ledger }
+    #expect(storage.openPartials == 0)
+    let artifact = try await goOn(source, [verify(), gunzip(), moveInto()])
+    #expect(storage.bytes(of: artifact) == bytes.reversed() + [42])
+    #expect(source.requests.count == 1, "nothing was downloaded again")
   }
 
   @Test func aShorterChainStartsAgain() async throws {

@@ -82,7 +82,7 @@ struct SimulationCoverageTests {
   private static var stops: [String] {
     let reasons: [StopReason] = [
       .gate(""), .limit(""), .pause, .pauseAll, .restart, .cancel, .remove, .shutdown, .suspend, .changed, .lostLease,
-      .tooSlow(DownloadError(.timedOut, "")),
+      .leaseEnds, .tooSlow(DownloadError(.timedOut, "")),
     ]
     return reasons.map { "stop: \($0.name)" }
   }
@@ -144,7 +144,7 @@ struct SimulationCoverageTests {
     "phase: processing → paused", "phase: processing → cancelled", "phase: processing → waiting",
     "phase: processing → failed", "phase: processing → finished",
     // A lease in memory ends with its owner only: it is lost if a removal or another start takes effect although it fails.
-    "stop: lostLease",
+    "stop: lostLease", "stop: leaseEnds",
     // A file of another size is fetched from the start at once. Only a second change in the same attempt is a failure.
     "failure: sizeChanged",
   ]

@@ -41,6 +41,7 @@ extension Engine {
       publishLater([id])
       return Started(isRunning: false)
     }
-    return Started(victims: decide { $0.startByHand(record, preempting: preemption, at: $1) })
+    return Started(
+      victims: decide { $0.startByHand(record, leasedAt: request.instant, preempting: preemption, at: $1) })
   }
 }

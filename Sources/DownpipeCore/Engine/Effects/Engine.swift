@@ -119,7 +119,7 @@ actor Engine {
     switch effect {
     case .start(let run, let earlier):
       run.start(after: earlier)
-      if options.sabotage == .startsTwice { Run(run.record, run.stages, context).start(after: nil) }
+      if options.sabotage == .startsTwice { Run(run.record, leasedAt: time.now, run.stages, context).start(after: nil) }
     case .end(let run, let end): tell(run, end)
     case .announceUnsaved(let run, let error):
       guard run.status.state != .waiting(.turn) else { return }
@@ -253,7 +253,15 @@ actor Engine {
   private func renewLeases() async {
     isRenewing = true
     defer { isRenewing = false }
-    try? await store.renewLeases(until: time.date.addingTimeInterval(options.lease / .seconds(1)))
+    let (instant, held) = (instant, state.slots.runs.values)
+    do {
+      try await store.renewLeases(until: instant.date.addingTimeInterval(options.lease / .seconds(1)))
+    } catch {
+      return
+    }
+    guard store.leasesExpire else { return }
+    let now = time.now
+    for run in held { run.renewLease(until: instant.now + options.lease, at: now) }
   }
 
   // MARK: Idleness

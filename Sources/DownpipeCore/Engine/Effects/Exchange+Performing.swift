@@ -5,7 +5,7 @@ extension Exchange {
   /// Performs the exchange, once more without the lease if the disk was full.
   func perform(in context: EngineContext) async -> Answer {
     var result = await attempt(leasing: request, in: context)
-    var lookedAt = request?.now
+    var lease = request
     var hasFailedToLease = false
     if case .failure = result {
       hasFailedToLease = request != nil
@@ -20,12 +20,11 @@ extension Exchange {
       // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
       if hasRoom {
         result = await attempt(leasing: nil, in: context)
-        lookedAt = nil
+        lease = nil
       }
     }
     return Answer(
-      unsaved: unsaved, result: result, lookedAt: lookedAt,
-      mustLease: request != nil && lookedAt == nil,
+      unsaved: unsaved, result: result, lease: lease, mustLease: request != nil && lease == nil,
       hasFailedToLease: hasFailedToLease)
   }
 

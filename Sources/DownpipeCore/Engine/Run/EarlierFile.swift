@@ -29,16 +29,11 @@ struct EarlierFile: Sendable {
   /// `nil` if the partial is not complete.
   private func restart(_ record: DownloadRecord, isSameChain: Bool) async throws -> CompleteFile? {
     let partial = try await partial()
-    let checkpoint = record.checkpoint
-    if case .known(let total) = checkpoint.total, checkpoint.ranges.prefixLength == total,
-      (try? partial.size()) == total, try checkpoint.marks.allSatisfy({ try partial.matches($0) })
-    {
-      run.update { $0.dropSteps() }
-      try await run.save([.steps, .state])
-      // As after a transfer: the steps may change the permissions of the file, and nothing else does any more.
-      try partial.finish()
-      let artifact = try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType)
-      return CompleteFile(artifact: artifact, partial: partial, isUntouched: true, mayLeaveTraces: true)
+    do {
+      if let file = try await complete(partial, of: record.checkpoint) { return file }
+    } catch {
+      try? partial.close()
+      throw error
     }
     try? partial.close()
     try await run.forgetBytes(
@@ -48,6 +43,19 @@ struct EarlierFile: Sendable {
           ? "the complete file no longer exists in the storage"
           : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
     return nil
+  }
+
+  /// The complete bytes of a partial; `nil` if it has not all of them, or others.
+  private func complete(_ partial: any Partial, of checkpoint: Checkpoint) async throws -> CompleteFile? {
+    guard case .known(let total) = checkpoint.total, checkpoint.ranges.prefixLength == total,
+      (try? partial.size()) == total, try checkpoint.marks.allSatisfy({ try partial.matches($0) })
+    else { return nil }
+    run.update { $0.dropSteps() }
+    try await run.save([.steps, .state])
+    // As after a transfer: the steps may change the permissions of the file, and nothing else does any more.
+    try partial.finish()
+    let artifact = try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType)
+    return CompleteFile(artifact: artifact, partial: partial, isUntouched: true, mayLeaveTraces: true)
   }
 
   /// The partial, kept open while its complete bytes, or the artifacts of steps, are processed.

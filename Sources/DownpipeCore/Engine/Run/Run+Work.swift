@@ -133,10 +133,28 @@ extension Run {
     let chain = chain
     if chain.links.isEmpty { announce(state: .processing(step: storageName)) }
     update { _ = $0.apply(.bytesComplete) }
+    try checkLease()
     let context = try processingContext(for: file.artifact, of: storageName, digests: chain.digests)
     return try await located(storageName) {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)
+    }
+  }
+
+  /// Checks that no other owner may have taken over the download since it was leased.
+  func checkLease() throws {
+    guard let end = state.withLock({ $0.leaseEnd }), end <= context.time.now else { return }
+    stop(.leaseEnds)
+    throw CancellationError()
+  }
+
+  /// Notes that the lease was renewed.
+  ///
+  /// - Parameter now: When the ledger's answer arrived. A lease that had ended by then may have been another owner's when
+  ///   the ledger renewed.
+  func renewLease(until end: Duration, at now: Duration) {
+    state.withLock { state in
+      if let before = state.leaseEnd, before > now { state.leaseEnd = max(before, end) }
     }
   }
 

@@ -56,6 +56,8 @@ final class Run: Sendable {
     var wasRefused = false
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
     var inPlaceAtRemoval: StoredArtifact?
+    /// When another owner may take over the download, unless the lease is renewed; `nil` if leases do not expire.
+    var leaseEnd: Duration?
     var task: Task<Void, Never>?
   }
 
@@ -76,14 +78,18 @@ final class Run: Sendable {
   /// failed while the downloader stops.
   private let ending = Monitor(false)
 
-  init(_ record: DownloadRecord, _ stages: StartedPipeline, _ context: EngineContext) {
+  /// - Parameter begin: When the lease began, at the latest.
+  init(_ record: DownloadRecord, leasedAt begin: Duration, _ stages: StartedPipeline, _ context: EngineContext) {
     self.context = context
     self.stages = stages
     id = record.id
     key = record.partialKey
     bytesAtStart = record.partialRanges.byteCount
     received = Atomic(record.checkpoint.ranges.byteCount)
-    state = Mutex(State(record: record, request: record.request))
+    state = Mutex(
+      State(
+        record: record, request: record.request,
+        leaseEnd: context.store.leasesExpire ? begin + context.options.lease : nil))
   }
 
   var pipeline: Pipeline { stages.pipeline }
@@ -239,14 +245,16 @@ final class Run: Sendable {
   func tick(at now: Duration) {
     let bytes = received.load(ordering: .relaxed)
     let fetched = fetched.load(ordering: .relaxed)
-    let failure = state.withLock { state -> DownloadError? in
+    let (failure, leaseEnd) = state.withLock { state -> (DownloadError?, Duration?) in
       // The ledger keeps the time of the last checkpoint.
       if bytes != state.meter.latest ?? bytesAtStart { state.record.updatedAt = context.time.date }
       state.meter.record(bytes, at: now)
       // A transfer that the user has limited may be as slow as the limit says.
       if wasPaced.exchange(false, ordering: .relaxed) { state.watch?.restart(fetched, at: now) }
-      return state.watch?.check(fetched, at: now)
+      return (state.watch?.check(fetched, at: now), state.leaseEnd)
     }
+    // Early enough for what is in progress to end before.
+    if let leaseEnd, leaseEnd <= now + context.options.lease / 6 { stop(.leaseEnds) }
     if let failure { stop(.tooSlow(failure)) }
     guard context.hub.isWatched(id) else { return }
     announce(.progress(progress))

@@ -37,6 +37,7 @@ extension Run {
   private func perform(_ index: Int, of chain: RunChain, on file: inout CompleteFile) async throws {
     let link = chain.links[index]
     let step = link.step
+    try checkLease()
     update { _ = $0.apply(.bytesComplete) }
     announce(state: .processing(step: step.name))
     let input = file.artifact

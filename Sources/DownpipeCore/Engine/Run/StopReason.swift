@@ -12,6 +12,8 @@ enum StopReason: Sendable, Hashable {
   /// The request has changed in a way that the work depends on: the next run works for the new one.
   case changed
   case lostLease
+  /// The lease could not be renewed and is about to expire.
+  case leaseEnds
   case tooSlow(DownloadError)
 
   /// The name of the case.
@@ -28,6 +30,7 @@ enum StopReason: Sendable, Hashable {
     case .suspend: "suspend"
     case .changed: "changed"
     case .lostLease: "lostLease"
+    case .leaseEnds: "leaseEnds"
     case .tooSlow: "tooSlow"
     }
   }
@@ -38,7 +41,7 @@ enum StopReason: Sendable, Hashable {
     case .gate(let what): (.waiting(.gate(what)), .suspended)
     case .limit(let what): (.waiting(.limit(what)), .suspended)
     case .suspend: (.waiting(.suspended), .suspended)
-    case .shutdown, .lostLease, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
+    case .shutdown, .lostLease, .leaseEnds, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
     case .pause: (.paused, .pause)
     case .pauseAll: (.paused, .pauseAll)
     case .cancel, .remove: (.cancelled, .cancel)

@@ -92,7 +92,7 @@ extension EngineState {
   mutating func take(
     _ answer: Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>, at instant: Instant
   ) {
-    waits.lastLook = answer.lookedAt ?? waits.lastLook
+    waits.lastLook = answer.lease?.now ?? waits.lastLook
     if answer.hasFailedToLease { mode.mayHoldUnknown = true }
     switch answer.result {
     case .success(let exchange):
@@ -113,7 +113,7 @@ extension EngineState {
           unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id),
           isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
       }
-      for record in exchange.leased { start(record, at: instant) }
+      for record in exchange.leased { start(record, leasedAt: answer.lease?.instant ?? instant.now, at: instant) }
       if let dues = selector?.dues { armAdmission(dues, at: instant) }
     case .failure(let error):
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
@@ -163,8 +163,11 @@ extension EngineState {
   // MARK: Runs
 
   /// Starts a run for a leased download.
-  private mutating func start(_ record: DownloadRecord, isForced: Bool = false, at instant: Instant) {
-    let run = Run(record, stages.current, context)
+  /// - Parameter begin: When the lease began, at the latest.
+  private mutating func start(
+    _ record: DownloadRecord, leasedAt begin: Duration, isForced: Bool = false, at instant: Instant
+  ) {
+    let run = Run(record, leasedAt: begin, stages.current, context)
     reasons.forget(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
     let earlier = slots.insert(run, isForced: isForced, at: instant.now)
@@ -178,11 +181,11 @@ extension EngineState {
   /// Starts a download that was leased by hand.
   /// - Returns: The runs that are stopped for it.
   mutating func startByHand(
-    _ record: DownloadRecord, preempting preemption: Preemption, at instant: Instant
+    _ record: DownloadRecord, leasedAt begin: Duration, preempting preemption: Preemption, at instant: Instant
   ) -> [Run] {
     let victims = victims(of: preemption, for: record.candidate, at: instant.now)
     stages.limits.started(record.candidate, at: instant.now)
-    start(record, isForced: true, at: instant)
+    start(record, leasedAt: begin, isForced: true, at: instant)
     for run in victims { run.stop(.limit("preempted by “\(record.id)”, which was started by hand")) }
     return victims
   }

@@ -28,8 +28,8 @@ struct Exchange: Sendable {
   struct Answer: Sendable {
     let unsaved: [UnsavedRun]
     let result: Result<LedgerExchange, any Error>
-    /// The time up to which downloads counted as due; `nil` if there was no lease.
-    let lookedAt: Date?
+    /// The lease; `nil` if there was none, or it was left out.
+    let lease: LeaseRequest?
     /// Whether the lease of the exchange was left out.
     let mustLease: Bool
     /// Whether a lease has failed: it may have taken effect all the same, if only the ledger's answer was lost.

@@ -33,6 +33,7 @@ private struct OutsideStore: LedgerStore {
   let machine: SimulatedMachine
 
   var owner: String { base.owner }
+  var leasesExpire: Bool { base.leasesExpire }
   var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
 
   private func call<Result: Sendable>(

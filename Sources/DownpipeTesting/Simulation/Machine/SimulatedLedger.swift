@@ -15,19 +15,20 @@ struct SimulatedLedger: Ledger {
     let store = try await base.open()
     guard process.isAlive else { throw SimulatedProcess.death }
     process.set(store)
-    return SimulatedStore(owner: store.owner, changesByOthers: store.changesByOthers, process: process)
+    return SimulatedStore(store, process)
   }
 }
 
 /// The store of a ``SimulatedLedger``.
 final class SimulatedStore: LedgerStore {
   let owner: String
+  let leasesExpire: Bool
   let changesByOthers: AsyncStream<Void>?
   private let process: SimulatedProcess
 
-  init(owner: String, changesByOthers: AsyncStream<Void>?, process: SimulatedProcess) {
-    self.owner = owner
-    self.changesByOthers = changesByOthers
+  /// - Parameter store: The store that the process has, which ends with it.
+  init(_ store: any LedgerStore, _ process: SimulatedProcess) {
+    (owner, leasesExpire, changesByOthers) = (store.owner, store.leasesExpire, store.changesByOthers)
     self.process = process
   }
 

@@ -132,6 +132,7 @@ struct OutcomeTests {
   private static let reasons: [(StopReason, DownloadState)] = [
     (.gate("shut"), .waiting(.gate("shut"))), (.limit("2 of 2"), .waiting(.limit("2 of 2"))),
     (.suspend, .waiting(.suspended)), (.shutdown, .waiting(.turn)), (.lostLease, .waiting(.turn)),
+    (.leaseEnds, .waiting(.turn)),
     (.tooSlow(DownloadError(.timedOut, "slow")), .waiting(.turn)), (.pause, .paused), (.cancel, .cancelled),
     (.remove, .cancelled),
   ]

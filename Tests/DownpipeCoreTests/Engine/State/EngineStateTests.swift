@@ -248,7 +248,7 @@ final class StateModel {
     let result = result(exchange)
     let hasFailed = if case .failure = result { true } else { false }
     let answer = Exchange.Answer(
-      unsaved: exchange.unsaved, result: result, lookedAt: exchange.request?.now, mustLease: false,
+      unsaved: exchange.unsaved, result: result, lease: exchange.request, mustLease: false,
       hasFailedToLease: hasFailed && exchange.request != nil)
     decide { $0.receive(.exchanged(answer, changed: [], removed: []), at: $1) }
     setTimer()

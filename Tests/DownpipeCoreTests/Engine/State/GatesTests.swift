@@ -11,7 +11,7 @@ struct GatesTests {
   private let candidate = Candidate(host: "one.example")
 
   @Test func withoutGatesEverythingMayRun() {
-    var gates = Gates([])
+    let gates = Gates([])
     #expect(gates.reason(for: candidate) == nil)
     #expect(gates.reasonToStop(candidate) == nil)
     #expect(!gates.isClosedForAll)

@@ -24,7 +24,7 @@ struct OutboxTests {
     let answer = await exchange.perform(in: fixture.context)
     #expect(answer.unsaved.map(\.run.id) == ["a"])
     #expect(try answer.result.get().saved == [true])
-    #expect(answer.lookedAt == nil, "nothing was leased")
+    #expect(answer.lease == nil, "nothing was leased")
     outbox.succeeded()
     #expect(outbox.waiting.map(\.run.id) == ["b"])
     #expect(try await fixture.store.record("a")?.phase == .paused)
@@ -62,7 +62,7 @@ struct OutboxTests {
     let exchange = outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }))
     let answer = await exchange.perform(in: fixture.context)
     #expect(try answer.result.get().leased.map(\.id) == ["a"])
-    #expect(answer.lookedAt == now)
+    #expect(answer.lease?.now == now)
   }
 
   @Test(
