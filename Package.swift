@@ -75,6 +75,7 @@ let package = Package(
     .library(name: "DownpipeScheduling", targets: ["DownpipeScheduling"]),
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
+    .library(name: "DownpipePostgres", targets: ["DownpipePostgres"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeArchive", targets: ["DownpipeArchive"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
@@ -104,7 +105,8 @@ let package = Package(
     .trait(
       name: "Signature",
       description: "DownpipeSignature: signatures of minisign and Ed25519 (needs libsodium); OpenPGP needs no trait."),
-    .trait(name: "Postgres", description: "DownpipePostgres: PostgreSQL by libpq, for ledgers that machines share."),
+    .trait(
+      name: "Postgres", description: "DownpipePostgres: a ledger in PostgreSQL that machines share (needs libpq)."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [

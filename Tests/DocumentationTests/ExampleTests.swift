@@ -27,6 +27,7 @@ struct ExampleTests {
     "Command": ["RunCommand"],
     "Archive": ["Unarchive(", "Decompress("],
     "Signature": ["VerifySignature"],
+    "Postgres": ["PostgresLedger("],
   ]
 
   private static var ours: [DocumentedExample] {
@@ -49,6 +50,9 @@ struct ExampleTests {
       #endif
       #if Signature
         optional["Signature"] = nil
+      #endif
+      #if Postgres
+        optional["Postgres"] = nil
       #endif
       return try examples(without: optional.values.flatMap(\.self))
     }

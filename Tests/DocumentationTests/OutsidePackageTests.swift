@@ -44,15 +44,17 @@ struct OutsidePackageTests {
     var harness = ExampleHarness.documentation
     let missing = [
       "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "DownpipeArchive",
-      "DownpipeSignature", "DownpipeMetalink", "Logging", "ServiceLifecycle",
+      "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "Logging", "ServiceLifecycle",
     ]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { ["Logger", "MetalinkDocument"].contains($0.type) }
-    let excluded = ["Service", "Logging", "Metrics", "Tracing", "Command", "Archive", "Signature", "Metalink"].map {
+    let excluded = [
+      "Service", "Logging", "Metrics", "Tracing", "Command", "Archive", "Signature", "Metalink", "Postgres",
+    ].map {
       "Plugins/\($0)/"
     }
     // These are none of the default traits.
-    let optIn = ["AsyncHTTPClient", "Command", "Archive", "Signature"]
+    let optIn = ["AsyncHTTPClient", "Command", "Archive", "Signature", "Postgres"]
     let missingTexts = ExampleTests.optional.filter { optIn.contains($0.key) || !withTraits }.flatMap(\.value)
     let examples = try ExampleTests.examples(without: missingTexts).filter { example in
       !excluded.contains { example.path.hasPrefix($0) }

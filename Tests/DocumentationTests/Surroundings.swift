@@ -17,7 +17,7 @@ extension ExampleHarness {
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
       "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
-      "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink",
+      "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres",
       "Foundation", "Logging", "ServiceLifecycle", "Testing",
     ] + optionalModules,
     declarations: """

@@ -151,8 +151,18 @@
 
     func renewLeases(until lease: Date) throws {
       _ = try run(
-        "UPDATE download SET lease = $1 WHERE owner = $2", .real(lease.timeIntervalSince1970),
-        .integer(memory.owner.number))
+        "UPDATE download SET lease = \(Self.serverTime(of: "$1", clock: "$3")) WHERE owner = $2",
+        .real(lease.timeIntervalSince1970), .integer(memory.owner.number), memory.clockNow)
+    }
+
+    /// A time of this machine's clock as one of the server's clock: the clocks of two machines may be hours apart, and
+    /// then a lease of the one must not seem to have expired to the other.
+    ///
+    /// A small difference is that of the time on the network, and is left out.
+    /// - Parameter clock: The parameter with ``StoreMemory/clockNow``.
+    static func serverTime(of time: String, clock: String) -> String {
+      let skew = "extract(epoch FROM clock_timestamp())::float8 - \(clock)::float8"
+      return "(\(time)::float8 + CASE WHEN abs(\(skew)) > 0.5 THEN \(skew) ELSE 0 END)"
     }
 
     /// Gives back the downloads of owners that have ended, and those whose lease has expired unless their owner is alive.
@@ -160,8 +170,8 @@
     func reclaim(gone: [Int64], alive: [Int64], at now: Date) throws -> Int {
       try giveBack(
         """
-        owner = ANY($1) OR owner IS NOT NULL AND coalesce(lease <= $2, TRUE) AND owner <> ALL($3)
-        """, [.integers(gone), .real(now.timeIntervalSince1970), .integers(alive)], at: now)
+        owner = ANY($1) OR owner IS NOT NULL AND coalesce(lease <= \(Self.serverTime(of: "$2", clock: "$4")), TRUE) AND owner <> ALL($3)
+        """, [.integers(gone), .real(now.timeIntervalSince1970), .integers(alive), memory.clockNow], at: now)
     }
 
     /// Gives back the downloads that this owner holds, and forgets the owner.

@@ -33,10 +33,11 @@
       guard !taken.isEmpty else { return [] }
       _ = try run(
         """
-        UPDATE download SET \(EventEffect.lease?.assignments ?? ""), owner = $1, lease = $2, updated_at = $3
+        UPDATE download SET \(EventEffect.lease?.assignments ?? ""), owner = $1,
+          lease = \(Self.serverTime(of: "$2", clock: "$5")), updated_at = $3
         WHERE generation = ANY($4)
         """, .integer(memory.owner.number), .real(request.until.timeIntervalSince1970),
-        .real(request.now.timeIntervalSince1970), .integers(taken.map(\.generation)))
+        .real(request.now.timeIntervalSince1970), .integers(taken.map(\.generation)), memory.clockNow)
       moved(taken.count, from: .waiting, to: .transferring)
       return taken.map { record in
         var record = record

@@ -20,9 +20,11 @@
     private let hasRanked = Atomic(false)
     private let isClosed = Atomic(false)
 
+    /// - Parameter clock: The clock of this machine.
     /// - Throws: ``PostgresFault``, and `DownloadError` if a newer program has made the tables.
     static func open(
-      _ settings: PostgresConnection.Settings, schema: String, connections: Int
+      _ settings: PostgresConnection.Settings, schema: String, connections: Int,
+      clock: @escaping @Sendable () -> Date = { Date() }
     ) async throws -> PostgresLedgerStore {
       let pool = try PostgresPool(settings, connections: connections)
       let identity = ProcessOwner.new()
@@ -36,7 +38,7 @@
             """, [.text(identity.text)])
           return (rows.integer(0, 0) ?? 0, rows.text(0, 1) ?? "")
         }
-        let memory = StoreMemory(owner: (identity.text, number), schema: schema)
+        let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
         return PostgresLedgerStore(
           identity, pool, memory, OpenLedgers.watchers(of: ledger),
           try Announcements(settings, ledger: ledger, opening: number))

@@ -1,6 +1,7 @@
 #if Postgres
   import DownpipeColumns
   @_spi(Ledger) import DownpipeCore
+  import Foundation
   import Synchronization
 
   /// What a store remembers between its transactions: rows that never change, its ranking, and which candidates are held.
@@ -22,11 +23,18 @@
     private let held = Mutex(HeldCandidates())
     private let taken = Atomic(0)
 
-    init(owner: (text: String, number: Int64), schema: String) {
+    private let clock: @Sendable () -> Date
+
+    /// - Parameter clock: The clock of this machine.
+    init(owner: (text: String, number: Int64), schema: String, clock: @escaping @Sendable () -> Date = { Date() }) {
+      self.clock = clock
       self.owner = owner
       self.schema = schema
       owners.withLock { $0[owner.number] = owner.text }
     }
+
+    /// The time of this machine.
+    var clockNow: PostgresValue { .real(clock().timeIntervalSince1970) }
 
     // MARK: Rows
 
