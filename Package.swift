@@ -236,7 +236,11 @@ let package = Package(
         "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeArchive",
         "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
-        .target(name: "CSQLiteShim", condition: sqlite),
+        .target(name: "CSQLiteShim", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
+        // The endpoint of a worker.
+        .product(name: "NIOCore", package: "swift-nio", condition: postgres),
+        .product(name: "NIOPosix", package: "swift-nio", condition: postgres),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: postgres),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],
@@ -295,6 +299,7 @@ let package = Package(
 
     // Tests
     .target(name: "HangLimit", path: "Tests/HangLimit", swiftSettings: strict),
+    .target(name: "PostgresCluster", path: "Tests/PostgresCluster", swiftSettings: strict),
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
@@ -331,7 +336,10 @@ let package = Package(
       ]),
     tests(
       "DownpipePostgres",
-      ["DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeScheduling", "DownpipeTesting"]),
+      [
+        "DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeScheduling", "DownpipeTesting",
+        "PostgresCluster",
+      ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(
       "DownpipeArchive",
@@ -373,7 +381,8 @@ let package = Package(
         "DownpipeService", "DownpipeCore", "DownpipeTesting",
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
-    tests("EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting"]),
+    tests(
+      "EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster"]),
     tests(
       "DownpipeTool",
       [
@@ -387,7 +396,7 @@ let package = Package(
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
         "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
-        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink",
+        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.

@@ -50,7 +50,7 @@ struct GetCommand: AsyncParsableCommand {
     }
     try checkPlace(of: plan, directory: directory)
 
-    let ledger = try folder.usableLedgerPath(directory: directory)
+    let ledger = try folder.usableLocation(directory: directory)
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.gates = gates.settings
     settings.network = servers

@@ -37,7 +37,7 @@ struct ImportCommand: AsyncParsableCommand {
     request.isUntrusted = servers.isUntrusted
     servers.logIn.origins = Origin(request.url).map { [$0] } ?? []
     let directory = try Folder.prepare(folder.directory, option: "--directory")
-    let ledger = try folder.usableLedgerPath(directory: directory)
+    let ledger = try folder.usableLocation(directory: directory)
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.network = servers
     let choice = reporting.choice

@@ -24,33 +24,29 @@ extension LedgerRunCommand {
     scope: LeaseScope, choice: LedgerChoice,
     feed: @escaping @Sendable (Downloader, RunMonitor, Bool) async throws -> Void
   ) async throws {
-    #if !SQLite
-      throw UsageError("this downpipe was built without SQLite, and has no ledger to read from")
-    #else
-      let (existing, ledger) = try folder.existing()
-      let directory = try Folder.prepare(existing, option: "--directory")
-      var settings = transfer.settings(directory: directory, ledger: ledger)
-      settings.gates = gates.settings
-      settings.network = try await networkSettings(ledger: ledger, directory: directory, choice: choice)
-      settings.scope = outside.scope(directory: directory, ledger: ledger)
-      settings.programs = programs.rule
+    let (existing, ledger) = try folder.existing()
+    let directory = try Folder.prepare(existing, option: "--directory")
+    var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.gates = gates.settings
+    settings.network = try await networkSettings(ledger: ledger, directory: directory, choice: choice)
+    settings.scope = outside.scope(directory: directory, ledger: ledger)
+    settings.programs = programs.rule
 
-      let output = reporting.choice
-      let monitor = RunMonitor(output: output.make())
-      let run = DownloadRun(
-        pipeline: try Pipeline(settings), monitor: monitor, scope: scope, isAnimated: output.drawsBars,
-        showsCodings: !settings.network.keepsContentCoding)
-      let isUntrusted = settings.network.isUntrusted
-      let ending = try await run.run { downloader, monitor in try await feed(downloader, monitor, isUntrusted) }
-      if case .interrupted(let tally) = ending {
-        OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” to resume")
-      }
-      if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
-    #endif
+    let output = reporting.choice
+    let monitor = RunMonitor(output: output.make())
+    let run = DownloadRun(
+      pipeline: try Pipeline(settings), monitor: monitor, scope: scope, isAnimated: output.drawsBars,
+      showsCodings: !settings.network.keepsContentCoding)
+    let isUntrusted = settings.network.isUntrusted
+    let ending = try await run.run { downloader, monitor in try await feed(downloader, monitor, isUntrusted) }
+    if case .interrupted(let tally) = ending {
+      OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” to resume")
+    }
+    if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
   private func networkSettings(
-    ledger: String, directory: String, choice: LedgerChoice
+    ledger: LedgerLocation, directory: String, choice: LedgerChoice
   ) async throws -> NetworkSettings {
     var settings = try network.settings(for: transfer.source)
     guard settings.logIn.isGiven else { return settings }

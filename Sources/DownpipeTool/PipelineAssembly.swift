@@ -4,29 +4,25 @@ import Foundation
 extension Pipeline {
   /// The pipeline of every command.
   ///
-  /// - Parameter opening: The opening of the ledger, if it has begun.
+  /// - Parameters:
+  ///   - opening: The opening of the ledger, if it has begun.
+  ///   - log: What sees the events of all downloads.
   init(
-    _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil
+    _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil, log: WorkLog? = nil
   ) throws(UsageError) {
     let source = try settings.source()
     let furtherSources = try settings.furtherSources()
+    let ledger = OpeningLedger(base: try settings.ledger?.stage() ?? MemoryLedger(), opening: opening)
 
     self.init {
       source
       for further in furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
+      ledger
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
-        showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
-      #if SQLite
-        if let path = settings.ledger {
-          OpeningLedger(base: SQLiteLedger(path), opening: opening)
-        } else {
-          MemoryLedger()
-        }
-      #else
-        MemoryLedger()
-      #endif
+        showsAll: settings.showsAll, hasLedger: settings.ledger != nil, isForAnyFolder: settings.isForAnyFolder)
+      if let log { log }
 
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)

@@ -55,7 +55,7 @@ struct QuickGet: Sendable {
     try GetRun.checkSingle(plan, isJSON: isJSON)
     let place = Place(directory: directory ?? ".")
     let directory = try Folder.prepare(place.directory, option: "--directory")
-    let ledger = try place.usableLedgerPath(directory: directory)
+    let ledger = try place.usableLocation(directory: directory)
     var settings = PipelineSettings(directory: directory, ledger: ledger)
     settings.limitJobs(to: jobs ?? settings.jobs)
     settings.scope = PathScope(directory: directory, ledger: ledger)

@@ -39,7 +39,8 @@ struct RootCommand: AsyncParsableCommand {
       """,
     version: ToolVersion.current,
     subcommands: [
-      GetCommand.self, ListCommand.self, ResumeCommand.self, RetryCommand.self, RestartCommand.self, VerifyCommand.self,
+      GetCommand.self, AddCommand.self, WorkCommand.self, StatusCommand.self, ListCommand.self, ResumeCommand.self,
+      RetryCommand.self, RestartCommand.self, VerifyCommand.self,
       RemoveCommand.self, ImportCommand.self,
     ],
     defaultSubcommand: GetCommand.self

@@ -9,8 +9,10 @@ struct ScopedStore: StorageWrapper {
   let showsAll: Bool
   /// Whether a ledger outlives the command. Without one, the folder needs no name by which a ledger finds it again.
   var hasLedger = true
+  /// Whether downloads that are added belong to no folder.
+  var isForAnyFolder = false
 
-  var location: String? { hasLedger ? base.location : nil }
+  var location: String? { hasLedger && !isForAnyFolder ? base.location : nil }
 
   /// Partials of a command without a ledger have names of their own: the folder may have those of a ledger.
   private func own(_ key: PartialKey) -> PartialKey {

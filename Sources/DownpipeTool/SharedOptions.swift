@@ -12,8 +12,8 @@ struct FolderOptions: ParsableArguments, LedgerPlace {
 
   @Option(
     help: ArgumentHelp(
-      "Keep the state of downloads in this file, or in memory if it is “none” (default: "
-        + "<dir>/.downpipe/ledger.sqlite).", valueName: "file"),
+      "Keep the state of downloads in this file, in memory if it is “none”, or in a database that machines share: "
+        + "postgresql://user@host/database (default: <dir>/.downpipe/ledger.sqlite).", valueName: "place"),
     completion: .file())
   var ledger: String?
 }
@@ -26,7 +26,9 @@ struct LedgerOptions: ParsableArguments, LedgerPlace {
   var directory = "."
 
   @Option(
-    help: ArgumentHelp("The ledger of the downloads (default: <dir>/.downpipe/ledger.sqlite).", valueName: "file"),
+    help: ArgumentHelp(
+      "The ledger of the downloads: a file, or postgresql://user@host/database (default: "
+        + "<dir>/.downpipe/ledger.sqlite).", valueName: "place"),
     completion: .file())
   var ledger: String?
 }
@@ -38,35 +40,33 @@ protocol LedgerPlace {
 }
 
 extension LedgerPlace {
-  /// The absolute path of the ledger of a folder; `nil` for “none”.
-  func ledgerPath(directory: String) throws(UsageError) -> String? {
+  /// The ledger of a folder; `nil` for “none”.
+  func location(directory: String) throws(UsageError) -> LedgerLocation? {
     switch ledger {
     case "none": nil
-    case let path?: try Folder.absolutePath(path)
-    case nil: directory + "/.downpipe/ledger.sqlite"
+    case let text?: try LedgerLocation(text)
+    case nil: .file(directory + "/.downpipe/ledger.sqlite")
     }
   }
 
-  /// The same, or an error where this build has no ledger in a file.
-  func usableLedgerPath(directory: String) throws(UsageError) -> String? {
-    let path = try ledgerPath(directory: directory)
-    #if !SQLite
-      if path != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
-    #endif
-    return path
+  /// The same, or an error where this build has no such ledger.
+  func usableLocation(directory: String) throws(UsageError) -> LedgerLocation? {
+    let location = try location(directory: directory)
+    try location?.check()
+    return location
   }
 
   /// The folder and the ledger, which must exist.
-  func existing() throws(UsageError) -> (directory: String, ledger: String) {
+  func existing() throws(UsageError) -> (directory: String, ledger: LedgerLocation) {
     let directory = try Folder.absolutePath(directory)
     guard Folder.kind(directory) == .directory else {
       throw UsageError("the folder “\(self.directory)” does not exist: choose another one with --directory")
     }
-    guard let ledger = try ledgerPath(directory: directory) else {
+    guard let ledger = try location(directory: directory) else {
       throw UsageError("--ledger none: this command needs the file of a ledger")
     }
-    guard Folder.kind(ledger) == .file else {
-      throw UsageError("the ledger “\(ledger)” does not exist: choose another one with --directory or --ledger")
+    if let path = ledger.path, Folder.kind(path) != .file {
+      throw UsageError("the ledger “\(path)” does not exist: choose another one with --directory or --ledger")
     }
     return (directory, ledger)
   }
@@ -92,16 +92,11 @@ extension LedgerPlace {
 
   private func open(needsLedger: Bool, scope: PathScope?) async throws -> Downloader {
     let directory = try Folder.absolutePath(directory)
-    let path = try ledgerPath(directory: directory)
-    let isMissing = Folder.kind(directory) == .directory && path.map(Folder.kind) == .some(nil)
+    let location = try location(directory: directory)
+    let isMissing = Folder.kind(directory) == .directory && location?.isMissing == true
     var settings = PipelineSettings(directory: directory, showsAll: true)
     if needsLedger || !isMissing { settings.ledger = try existing().ledger }
     settings.scope = scope ?? PathScope(directory: directory, ledger: settings.ledger)
-    #if !SQLite
-      if let path = settings.ledger {
-        throw UsageError("this downpipe was built without SQLite, and cannot read “\(path)”")
-      }
-    #endif
     return try await Downloader.reading(settings)
   }
 }
@@ -116,7 +111,7 @@ struct OutsideOptions: ParsableArguments {
       """))
   var allowOutside = false
 
-  func scope(directory: String, ledger: String) -> PathScope {
+  func scope(directory: String, ledger: LedgerLocation) -> PathScope {
     allowOutside ? .everywhere : PathScope(directory: directory, ledger: ledger)
   }
 }
@@ -187,7 +182,7 @@ struct TransferOptions: ParsableArguments {
     }
   }
 
-  func settings(directory: String, ledger: String?) -> PipelineSettings {
+  func settings(directory: String, ledger: LedgerLocation?) -> PipelineSettings {
     var settings = PipelineSettings(
       transport: source, connectTimeLimit: connectTimeout.map { .seconds($0) },
       timeLimit: timeout.map { .seconds($0) }, perHost: perHost,

@@ -3,6 +3,7 @@
   import DownpipeTesting
   import Foundation
   import HangLimit
+  import PostgresCluster
   import Testing
 
   @testable import DownpipePostgres

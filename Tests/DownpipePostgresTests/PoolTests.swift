@@ -4,6 +4,7 @@
   import Foundation
   import HangLimit
   import Synchronization
+  import PostgresCluster
   import Testing
 
   @testable import DownpipePostgres
@@ -74,21 +75,21 @@
       let cluster = try PostgresCluster()
       let pool = try pool(cluster.address, 1)
       let first = try await backend(pool)
-      cluster.control("restart")
+      try cluster.control("restart")
       #expect(try await backend(pool) != first)
       // A server that ends between the statement and the commit.
       let error = await #expect(throws: PostgresFault.self) {
         try await pool.withConnection { connection in
           try connection.transaction {
             _ = try $0.run("CREATE TABLE t (n bigint)")
-            cluster.control("stop")
+            try cluster.control("stop")
           }
         }
       }
       #expect(error?.kind == .commitUnknown, "\(error?.message ?? "")")
       let refused = await #expect(throws: PostgresFault.self) { try await backend(pool) }
       #expect(refused?.kind == .unreachable)
-      cluster.control("start")
+      try cluster.control("start")
       // The pool rests after the failure; this test does not wait for it.
       let other = try self.pool(cluster.address, 1)
       #expect(try await backend(other) != nil)

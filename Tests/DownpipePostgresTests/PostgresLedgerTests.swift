@@ -3,6 +3,7 @@
   @_spi(Ledger) import DownpipeTesting
   import Foundation
   import HangLimit
+  import PostgresCluster
   import Testing
 
   @testable import DownpipePostgres

@@ -24,7 +24,7 @@ struct CommandTests {
     #expect(command.input.header == ["A: b", "C: d"])
     #expect(command.steps.gunzip && command.steps.moveInto == "films" && command.input.dryRun)
     #expect(command.input.userAgent == "agent" && command.input.referer == "http://r/")
-    let settings = try command.transfer.settings(directory: "/d", ledger: command.folder.ledgerPath(directory: "/d"))
+    let settings = try command.transfer.settings(directory: "/d", ledger: command.folder.location(directory: "/d"))
     #expect(
       settings
         == PipelineSettings(
@@ -48,7 +48,7 @@ struct CommandTests {
   func defaults() throws {
     let command = try GetCommand.parse(["http://a/1"])
     #expect(command.folder.directory == ".")
-    #expect(try command.folder.ledgerPath(directory: "/d") == "/d/.downpipe/ledger.sqlite")
+    #expect(try command.folder.location(directory: "/d") == .file("/d/.downpipe/ledger.sqlite"))
     #expect(command.transfer.jobs == 5)
     #expect(try GetCommand.parse(["http://a/1", "-o", "name"]).input.outputName == "name")
     #expect(try GetCommand.parse(["http://a/1", "--output", "name"]).input.outputName == "name")
@@ -134,7 +134,7 @@ struct CommandTests {
     #expect(try ResumeCommand.parse(["--allow-outside"]).outside.allowOutside)
     #expect(try RemoveCommand.parse(["--all", "--files", "--allow-outside"]).outside.allowOutside)
     let options = try ResumeCommand.parse([]).outside
-    #expect(!options.allowOutside && options.scope(directory: "/d", ledger: "/d/l") != .everywhere)
+    #expect(!options.allowOutside && options.scope(directory: "/d", ledger: .file("/d/l")) != .everywhere)
   }
 
   @Test("The soft limit of descriptors is raised")

@@ -20,7 +20,7 @@ struct PathScopeTests {
       atPath: folder.path("out/link"), withDestinationPath: folder.path("elsewhere"))
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("out/dangling"), withDestinationPath: folder.path("nowhere"))
-    scope = PathScope(directory: folder.path("out"), ledger: folder.path("out/.downpipe/ledger"))
+    scope = PathScope(directory: folder.path("out"), ledger: .file(folder.path("out/.downpipe/ledger")))
   }
 
   @Test(
@@ -49,7 +49,7 @@ struct PathScopeTests {
   @Test("The folder of the ledger is inside, and so are folders of the command")
   func more() {
     let scope = PathScope(
-      directory: folder.path("out"), ledger: folder.path("elsewhere/ledger"), more: [folder.path("films")])
+      directory: folder.path("out"), ledger: .file(folder.path("elsewhere/ledger")), more: [folder.path("films")])
     for path in ["out/a", "elsewhere/file", "films/film"] { #expect(scope.contains(entry: folder.path(path))) }
     #expect(!scope.contains(entry: folder.path("more")))
   }

@@ -67,7 +67,7 @@ struct ScopedStoreTests {
       let server = try await ScriptedHTTPServer.start { .file(.bytes([7]), etag: "\"v1\"", for: $0) }
       let ledger = folder.path("out/.downpipe/ledger.sqlite")
       let downloader = try await Downloader(
-        Pipeline(PipelineSettings(directory: folder.path("out"), ledger: ledger)))
+        Pipeline(PipelineSettings(directory: folder.path("out"), ledger: .file(ledger))))
       var request = try DownloadRequest("\(server.url("/moved"))", id: "a")
       RequestSteps(folder: folder.path("else")).attach(to: &request)
       let path = try await downloader.add(request).value.path

@@ -123,15 +123,17 @@ struct Command: Sendable {
     return Command(tool, arguments)
   }
 
-  /// Runs the program to its end, on a thread of its own; `onLine` gets each line of its output as it comes, and may
-  /// signal the process.
-  func run(onLine: (@Sendable (String, Int32) -> Void)? = nil) async throws -> Outcome {
+  /// Runs the program to its end, on a thread of its own; `onStart` gets the number of the process, and `onLine` each line
+  /// of its output as it comes. Both may signal the process.
+  func run(
+    onLine: (@Sendable (String, Int32) -> Void)? = nil, onStart: (@Sendable (Int32) -> Void)? = nil
+  ) async throws -> Outcome {
     try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(with: Result { try wait(onLine) }) }
+      Thread.detachNewThread { continuation.resume(with: Result { try wait(onStart, onLine) }) }
     }
   }
 
-  private func wait(_ onLine: ((String, Int32) -> Void)?) throws -> Outcome {
+  private func wait(_ onStart: ((Int32) -> Void)?, _ onLine: ((String, Int32) -> Void)?) throws -> Outcome {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = arguments
@@ -147,6 +149,7 @@ struct Command: Sendable {
     let ended = DispatchSemaphore(value: 0)
     process.terminationHandler = { _ in ended.signal() }
     try process.run()
+    onStart?(process.processIdentifier)
     var text: [UInt8] = []
     var seen = 0
     while true {

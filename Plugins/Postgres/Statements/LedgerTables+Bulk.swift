@@ -168,10 +168,17 @@
     /// Gives back the downloads of owners that have ended, and those whose lease has expired unless their owner is alive.
     /// - Returns: Their number.
     func reclaim(gone: [Int64], alive: [Int64], at now: Date) throws -> Int {
-      try giveBack(
+      let count = try giveBack(
         """
         owner = ANY($1) OR owner IS NOT NULL AND coalesce(lease <= \(Self.serverTime(of: "$2", clock: "$4")), TRUE) AND owner <> ALL($3)
         """, [.integers(gone), .real(now.timeIntervalSince1970), .integers(alive), memory.clockNow], at: now)
+      // A worker that was only cut off writes its row again.
+      _ = try run(
+        """
+        DELETE FROM opening WHERE (number = ANY($1) OR seen_at < clock_timestamp() - interval '1 day')
+          AND number <> ALL($2) AND NOT EXISTS (SELECT 1 FROM download WHERE download.owner = number)
+        """, .integers(gone), .integers(alive))
+      return count
     }
 
     /// Gives back the downloads that this owner holds, and forgets the owner.

@@ -36,18 +36,30 @@
       var text = Condition()
       let sql: String
       if filter.tag == nil, filter.ids == nil, filter.host == nil, filter.intent == nil {
-        sql = """
-          SELECT phase, sum(count)::bigint FROM tally GROUP BY phase
-          UNION ALL SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
-          """
+        sql = Self.countsOfAll
       } else {
         sql = "SELECT phase, count(*) FROM download WHERE \(text.matching(filter)) GROUP BY phase"
       }
-      let rows = try run(sql, all: text.values)
+      let counts = Self.counts(try run(sql, all: text.values))
+      guard let phases = filter.phases else { return counts }
+      return counts.filter { phases.contains($0.key) }
+    }
+
+    /// The counts of all downloads.
+    static func counts(_ connection: PostgresConnection) throws -> [DownloadState.Phase: Int] {
+      counts(try connection.run(countsOfAll))
+    }
+
+    private static let countsOfAll = """
+      SELECT phase, sum(count)::bigint FROM tally GROUP BY phase
+      UNION ALL SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
+      """
+
+    private static func counts(_ rows: borrowing PostgresRows) -> [DownloadState.Phase: Int] {
       var counts: [DownloadState.Phase: Int] = [:]
       for row in 0..<rows.count {
         guard let phase = rows.text(row, 0).flatMap(DownloadState.Phase.init(rawValue:)),
-          filter.phases?.contains(phase) ?? true, let count = rows.integer(row, 1), count > 0
+          let count = rows.integer(row, 1), count > 0
         else { continue }
         // A damaged number must not overflow a sum.
         counts[phase, default: 0] += Int(min(count, 1 << 40))

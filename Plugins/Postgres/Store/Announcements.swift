@@ -25,17 +25,20 @@
     private let settings: PostgresConnection.Settings
     private let channel: String
     private let opening: Int64
+    private let owner: String
     private let interruption: Interruption
     private let state = Mutex(State())
     private let thread = DispatchQueue(label: "downpipe.postgres.news", qos: .utility)
 
     /// - Parameters:
     ///   - ledger: The random name that a ledger gets with its tables.
-    ///   - opening: The number of the store that announces.
+    ///   - opening: The number of the store that announces, and its owner.
     /// - Throws: ``PostgresFault`` if the process has no descriptors left.
-    init(_ settings: PostgresConnection.Settings, ledger: String, opening: Int64) throws(PostgresFault) {
+    init(
+      _ settings: PostgresConnection.Settings, ledger: String, opening: (number: Int64, owner: String)
+    ) throws(PostgresFault) {
       self.settings = settings
-      self.opening = opening
+      (self.opening, owner) = opening
       channel = "downpipe " + ledger
       interruption = try Interruption()
       thread.async { [self] in listen() }
@@ -118,8 +121,12 @@
         }
         if signed.duration(to: .now) >= Self.sign {
           signed = .now
+          // Others delete the row of an opening that was cut off for long.
           _ = try connection.run(
-            "UPDATE opening SET seen_at = clock_timestamp() WHERE number = $1", [.integer(opening)])
+            """
+            INSERT INTO opening (number, owner) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
+            ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at
+            """, [.integer(opening), .text(owner)])
         }
       }
     }

@@ -41,7 +41,7 @@
         let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
         return PostgresLedgerStore(
           identity, pool, memory, OpenLedgers.watchers(of: ledger),
-          try Announcements(settings, ledger: ledger, opening: number))
+          try Announcements(settings, ledger: ledger, opening: (number, identity.text)))
       } catch {
         pool.close()
         identity.end()

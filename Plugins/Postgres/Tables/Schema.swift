@@ -139,6 +139,17 @@
       }
     }
 
+    /// Checks that there are tables that this program can read.
+    ///
+    /// - Throws: ``PostgresFault``, and `DownloadError`.
+    static func check(_ name: String, _ connection: PostgresConnection) throws {
+      guard try readVersion(name, connection) > 0 else {
+        throw DownloadError(
+          .ledger, "there is no ledger in the schema “\(name)”: a program makes it that opens the ledger",
+          stage: PostgresFault.stage)
+      }
+    }
+
     /// The version of the tables; 0 if there are none.
     private static func readVersion(_ name: String, _ connection: PostgresConnection) throws -> Int {
       let table = quoted(name) + ".setting"

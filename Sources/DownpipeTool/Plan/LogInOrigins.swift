@@ -18,7 +18,7 @@ enum LogInOrigins {
   /// The origins for which the downloads that a command takes were given `--user` or `--bearer`. Other hosts of the
   /// ledger do not get what belongs to these.
   static func stored(
-    in ledger: String, directory: String, of choice: LedgerChoice
+    in ledger: LedgerLocation, directory: String, of choice: LedgerChoice
   ) async throws -> Set<Origin> {
     let downloader = try await Downloader.reading(PipelineSettings(directory: directory, ledger: ledger))
     let origins = await Result { try await stored(downloader, choice) }

@@ -14,12 +14,12 @@ struct PathScope: Sendable, Hashable {
 
   /// - Parameters:
   ///   - directory: The absolute path of the folder of the command.
-  ///   - ledger: The absolute path of the ledger, if there is one.
+  ///   - ledger: The ledger, if there is one.
   ///   - more: Further folders from the command line.
-  init(directory: String, ledger: String?, more: [String] = []) {
+  init(directory: String, ledger: LedgerLocation?, more: [String] = []) {
     var folders = [directory] + more
-    if let ledger {
-      let folder = Self.parent(of: ledger)
+    if let path = ledger?.path {
+      let folder = Self.parent(of: path)
       // By default the ledger is in `.downpipe` below its folder.
       folders.append(folder.hasSuffix("/.downpipe") ? Self.parent(of: folder) : folder)
     }

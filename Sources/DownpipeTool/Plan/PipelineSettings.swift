@@ -43,13 +43,15 @@ struct PipelineSettings: Sendable, Hashable {
   /// The absolute path of the folder.
   var directory: String
   var conflict = ConflictPolicy.keepBoth
-  /// The absolute path of the ledger; in memory when `nil`.
-  var ledger: String?
+  /// The ledger; in memory when `nil`.
+  var ledger: LedgerLocation?
   var scope = PathScope.everywhere
   /// Which programs of the ledger run.
   var programs = ProgramRule.none
   /// Whether paths outside of ``scope`` may be listed. Nothing is fetched then.
   var showsAll = false
+  /// Whether downloads that are added belong to no folder: any worker of the ledger may take them.
+  var isForAnyFolder = false
   /// Whether the pipeline can open URLs. A command that only reads the ledger needs no connections.
   var hasSource = true
 

@@ -37,7 +37,7 @@ struct DryRun: Sendable {
   /// - Returns: The exit status: 0 if every URL can be downloaded, 1 if some cannot, 130 after a signal.
   func run(_ list: URLList?, _ interruption: Interruption = Interruption()) async throws -> Int32 {
     // A ledger that does not exist is not created. It is opened first: the servers are not asked if that fails.
-    let hasLedger = settings.ledger.map(Folder.kind) == .some(.file)
+    let hasLedger = settings.ledger.map { $0.path.map(Folder.kind) ?? .file } == .some(.file)
     let downloader = hasLedger ? try await Downloader.reading(settings) : nil
     let result = await Result { try await run(list, downloader, interruption) }
     await downloader?.shutdown()

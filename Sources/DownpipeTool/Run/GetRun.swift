@@ -11,7 +11,7 @@ struct GetRun: Sendable {
 
   /// - Throws: `ExitCode` when files failed or the command was interrupted; ``UsageError``.
   func run() async throws {
-    let ledger = EarlyLedger(settings)
+    let ledger = try EarlyLedger(settings)
     let monitor = RunMonitor(output: output.make())
     let run = DownloadRun(
       pipeline: try await ledger.pipeline(settings), monitor: monitor, isAnimated: output.drawsBars,

@@ -1,19 +1,17 @@
 #if Postgres
   import Foundation
-  import Testing
-
-  @testable import DownpipePostgres
 
   /// A PostgreSQL server of a test's own, on a Unix socket in a folder of its own. It ends with this process, also if that
   /// is killed.
-  final class PostgresCluster: Sendable {
-    let folder: String
+  public final class PostgresCluster: Sendable {
+    /// The folder with the data and the socket.
+    public let folder: String
     private let input: FileHandle
     private let reader: FileHandle
     private let shell: Process
 
     /// The server of all tests that do not stop it.
-    static let shared = Result { try PostgresCluster() }
+    public static let shared = Result { try PostgresCluster() }
 
     /// Runs until its input ends. The server refuses to run as root.
     private static let script = """
@@ -33,7 +31,9 @@
       rm -rf "$1"
       """
 
-    init() throws {
+    /// Starts a server.
+    /// - Throws: ``Missing`` if there is none on this machine.
+    public init() throws {
       folder = "/tmp/dp-\(UInt32.random(in: 0...UInt32.max))"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
       shell = Process()
@@ -61,7 +61,11 @@
       }
     }
 
-    struct Missing: Error, CustomStringConvertible { var description: String }
+    /// The server does not do what it is asked for.
+    public struct Missing: Error, CustomStringConvertible {
+      /// What it does not do, and why.
+      public var description: String
+    }
 
     deinit {
       try? input.close()
@@ -73,11 +77,13 @@
     }
 
     /// Stops, starts or restarts the server, and returns when that is done.
-    func control(_ command: String) {
-      try? input.write(contentsOf: Data("\(command)\n".utf8))
-      #expect(answer() == "done")
+    /// - Throws: ``Missing`` if the server does not do it.
+    public func control(_ command: String) throws {
+      try input.write(contentsOf: Data("\(command)\n".utf8))
+      guard answer() == "done" else { throw Missing(description: "PostgreSQL has not done “\(command)”") }
     }
 
-    var address: String { "postgresql://downpipe@/downpipe?host=\(folder)" }
+    /// The connection URI of its only database.
+    public var address: String { "postgresql://downpipe@/downpipe?host=\(folder)" }
   }
 #endif

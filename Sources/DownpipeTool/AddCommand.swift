@@ -1,0 +1,110 @@
+import ArgumentParser
+import Downpipe
+import Foundation
+
+/// `downpipe add`: adds downloads to a ledger, for other commands to run.
+struct AddCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Add downloads to a ledger, and start nothing.",
+    discussion: """
+      “downpipe work” and “downpipe resume” run them. In a database, they belong to no folder: each goes to the folder of \
+      the worker that takes it. Files that the ledger knows as finished stay as they are.
+      """
+  )
+
+  @OptionGroup(title: "File options") var input: GetOptions
+  @OptionGroup(title: "Options for finished files") var steps: StepOptions
+  @OptionGroup(title: "Folder options") var folder: FolderOptions
+  @Flag(help: "Apply the rules for links from strangers, as “get --untrusted”.")
+  var untrusted = false
+  @Flag(help: "Print one JSON object at the end.")
+  var json = false
+
+  func validate() throws {
+    if input.dryRun { throw ValidationError("--dry-run is an option of “get”") }
+    if input.metalink { throw ValidationError("--metalink is an option of “get”: documents are read when it runs") }
+    if folder.ledger == "none" { throw ValidationError("--ledger none: this command needs a ledger that lasts") }
+  }
+
+  func run() async throws {
+    var plan = try input.plan()
+    plan.isUntrusted = untrusted
+    let list = try plan.inputFile.map(URLList.init)
+    // The folder may be one of the workers' machines.
+    (plan.steps, plan.checksums) = try steps.plan(isSingle: plan.isSingle) { text throws(UsageError) in
+      try Folder.absolutePath(text)
+    }
+    let isShared = try folder.location(directory: "/")?.isShared ?? false
+    let directory =
+      try isShared ? Folder.absolutePath(folder.directory) : Folder.prepare(folder.directory, option: "--directory")
+    var settings = PipelineSettings(directory: directory, ledger: try folder.usableLocation(directory: directory))
+    settings.hasSource = false
+    settings.isForAnyFolder = isShared
+    let downloader: Downloader
+    do {
+      // The ranks are those of the commands that run the downloads, and nothing is leased here.
+      downloader = try await Downloader(Pipeline(settings), options: DownloaderOptions(scope: .ids([])))
+    } catch let error as DownloadError {
+      throw UsageError(error.sentence)
+    }
+    var adding = Adding(downloader: downloader, plan: plan)
+    do {
+      try await adding.add(plan.urls)
+      while let urls = try await list?.next() { try await adding.add(urls) }
+      try await adding.flush()
+    } catch {
+      await downloader.shutdown()
+      throw error
+    }
+    await downloader.shutdown()
+    try OutputFile.standardOutput.write(adding.summary(isJSON: json))
+    if adding.refused > 0 { throw ExitCode(1) }
+  }
+
+  /// Adds URLs in large batches.
+  private struct Adding {
+    private static let batch = 5_000
+
+    let downloader: Downloader
+    let plan: GetPlan
+    private(set) var added = 0
+    private(set) var known = 0
+    private(set) var refused = 0
+    private var requests: [DownloadRequest] = []
+
+    init(downloader: Downloader, plan: GetPlan) {
+      self.downloader = downloader
+      self.plan = plan
+    }
+
+    mutating func add(_ urls: [String]) async throws {
+      for text in urls {
+        do throws(DownloadError) {
+          requests.append(try plan.request(for: text))
+        } catch {
+          refused += 1
+          OutputFile.warn("\(URLLine(text).url.redactedURL.prefix(200)): \(error.message)".harmless)
+        }
+        if requests.count >= Self.batch { try await flush() }
+      }
+    }
+
+    mutating func flush() async throws {
+      guard !requests.isEmpty else { return }
+      let downloads = try await downloader.add(contentsOf: requests)
+      requests = []
+      let new = downloads.count { $0.isNew }
+      added += new
+      known += downloads.count - new
+    }
+
+    func summary(isJSON: Bool) -> String {
+      if isJSON {
+        return "{\"added\":\(added),\"known\":\(known),\"refused\":\(refused)}\n"
+      }
+      let parts = ["\(added) added", known > 0 ? "\(known) known" : "", refused > 0 ? "\(refused) refused" : ""]
+      return parts.filter { !$0.isEmpty }.joined(separator: ", ") + "\n"
+    }
+  }
+}

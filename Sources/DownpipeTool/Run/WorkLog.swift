@@ -1,0 +1,88 @@
+import Downpipe
+import Foundation
+import Synchronization
+
+/// Writes a line for each download that a worker ends, and counts them.
+final class WorkLog: Observer {
+  struct Counts: Sendable {
+    var finished = 0
+    var failed = 0
+    var bytes: Int64 = 0
+    /// The latest attempt of each running download.
+    fileprivate var attempts: [DownloadID: Attempt] = [:]
+    var running: Int { attempts.count }
+  }
+
+  fileprivate struct Attempt: Sendable {
+    var number = 0
+    var start: Int64 = 0
+    var received: Int64 = 0
+  }
+
+  let name = "WorkLog"
+  private let isJSON: Bool
+  private let isQuiet: Bool
+  private let state = Mutex(Counts())
+
+  init(isJSON: Bool, isQuiet: Bool) {
+    self.isJSON = isJSON
+    self.isQuiet = isQuiet
+  }
+
+  var counts: Counts { state.withLock { $0 } }
+
+  func observe(_ events: AsyncStream<DownloadEvent>) async {
+    for await event in events {
+      let attempt = state.withLock { $0.note(event) }
+      guard let attempt, case .state(let entered) = event.kind, var result = result(event, entered) else { continue }
+      (result.attempts, result.resumedFrom) = (attempt.number, attempt.start)
+      result.bytesFetched = max(0, attempt.received - attempt.start)
+      state.withLock { counts in
+        counts.finished += result.isFinished ? 1 : 0
+        counts.failed += result.isFinished ? 0 : 1
+        if result.isFinished { counts.bytes = counts.bytes.addingSaturated(result.bytes) }
+      }
+      // A reader that is gone does not stop the work.
+      try? write(result)
+    }
+  }
+
+  private func result(_ event: DownloadEvent, _ state: DownloadState) -> DownloadResult? {
+    let url = event.request.shownURL
+    switch state {
+    case .finished(let artifact):
+      return DownloadResult(id: event.id, url: url, path: artifact.path, bytes: artifact.size.bytes ?? 0)
+    case .failed(let error): return DownloadResult(id: event.id, url: url, error: error)
+    default: return nil
+    }
+  }
+
+  private func write(_ result: DownloadResult) throws {
+    if isJSON {
+      try OutputFile.standardOutput.write(JSONOutput.line(result) + "\n")
+      return
+    }
+    if !isQuiet { try OutputFile.standardOutput.write(PlainOutput.line(result) + "\n") }
+    if let message = PlainOutput.message(failed: result) {
+      try OutputFile.standardError.write("downpipe: \(message)\n")
+    }
+  }
+}
+
+extension WorkLog.Counts {
+  /// Notes what tells of an attempt of this worker: states are also told of the downloads of others.
+  ///
+  /// - Returns: The latest attempt of a download that has stopped here.
+  fileprivate mutating func note(_ event: DownloadEvent) -> WorkLog.Attempt? {
+    var attempt = attempts[event.id] ?? WorkLog.Attempt()
+    switch event.kind {
+    case .state(let state): return state.phase.isActive ? nil : attempts.removeValue(forKey: event.id)
+    case .started(let number, let start): attempt = WorkLog.Attempt(number: number, start: start, received: start)
+    case .attemptFailed(let error): attempt.number = max(attempt.number, error.attempt ?? 0)
+    case .progress(let progress): attempt.received = progress.received
+    default: return nil
+    }
+    attempts[event.id] = attempt
+    return nil
+  }
+}

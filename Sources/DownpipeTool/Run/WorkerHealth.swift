@@ -1,0 +1,69 @@
+import Downpipe
+import Foundation
+import Synchronization
+
+/// What a worker says of itself, in the text format of Prometheus (version 0.0.4), and whether it can reach its ledger.
+struct WorkerHealth: Sendable {
+  /// The queue as it was read last, and when.
+  private final class Look: Sendable {
+    let state = Mutex<(counts: [DownloadState.Phase: Int], at: ContinuousClock.Instant)?>(nil)
+  }
+
+  private static let interval: Duration = .seconds(5)
+  private static let limit: Duration = .seconds(30)
+  private let downloader: Downloader
+  private let log: WorkLog
+  private let look = Look()
+
+  init(_ downloader: Downloader, _ log: WorkLog) {
+    self.downloader = downloader
+    self.log = log
+  }
+
+  /// Reads the queue at intervals, until the task is cancelled.
+  func watch() async {
+    repeat {
+      if let counts = try? await downloader.counts() { look.state.withLock { $0 = (counts, .now) } }
+    } while (try? await Task.sleep(for: Self.interval)) != nil
+  }
+
+  /// The reply to a path; `nil` for one that does not exist.
+  func answer(_ path: String) -> (isGood: Bool, text: String)? {
+    switch path {
+    case "/healthz":
+      let isGood = seen != nil
+      return (isGood, isGood ? "ok\n" : "the ledger has not answered for 30 seconds\n")
+    case "/metrics": return (true, metrics)
+    default: return nil
+    }
+  }
+
+  private var seen: [DownloadState.Phase: Int]? {
+    look.state.withLock { look in look.flatMap { $0.at.duration(to: .now) < Self.limit ? $0.counts : nil } }
+  }
+
+  private var metrics: String {
+    let counts = log.counts
+    var text = ""
+    func add(_ name: String, _ type: String, _ help: String, _ values: [(labels: String, value: Int64)]) {
+      text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+      for (labels, value) in values { text += "\(name)\(labels) \(value)\n" }
+    }
+    add(
+      "downpipe_worker_finished_total", "counter", "Downloads that this worker has finished.",
+      [("", Int64(counts.finished))])
+    add("downpipe_worker_failed_total", "counter", "Downloads that have failed here.", [("", Int64(counts.failed))])
+    add("downpipe_worker_bytes_total", "counter", "Bytes of finished files.", [("", counts.bytes)])
+    add("downpipe_worker_running", "gauge", "Downloads that run here.", [("", Int64(counts.running))])
+    let queue = seen
+    add(
+      "downpipe_ledger_up", "gauge", "Whether the ledger has answered in the last 30 seconds.",
+      [("", queue == nil ? 0 : 1)])
+    if let queue {
+      add(
+        "downpipe_queue_downloads", "gauge", "Downloads of the ledger by phase, for all workers.",
+        DownloadState.Phase.allCases.map { ("{phase=\"\($0.rawValue)\"}", Int64(queue[$0] ?? 0)) })
+    }
+    return text
+  }
+}

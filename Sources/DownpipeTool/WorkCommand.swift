@@ -1,0 +1,90 @@
+import ArgumentParser
+import Downpipe
+import Foundation
+
+/// `downpipe work`: runs downloads of a ledger until it is told to stop.
+struct WorkCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "work",
+    abstract: "Run downloads of a ledger, also later ones, until a signal.",
+    discussion: """
+      With --ledger postgresql://…, any number of machines run this command and share the queue of one database. SIGTERM \
+      and SIGINT stop transfers at a checkpoint, and give the downloads back; the exit status is 0 then.
+
+      Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker.
+      """
+  )
+
+  @OptionGroup(title: "Folder options") var folder: FolderOptions
+  @OptionGroup var outside: OutsideOptions
+  @OptionGroup var programs: ProgramOptions
+  @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Options for when to download") var gates: GateOptions
+  @OptionGroup(title: "Output options") var reporting: OutputOptions
+
+  @Flag(help: "End when no download waits or runs, here or at another worker.")
+  var untilIdle = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Reply to GET /metrics (for Prometheus) and /healthz at this port of the loopback interface, or at address:port.",
+      valueName: "port"))
+  var listen: WorkerEndpoint.Address?
+
+  func validate() throws {
+    if folder.ledger == "none" { throw ValidationError("--ledger none: this command needs a ledger that lasts") }
+  }
+
+  func run() async throws {
+    let servers = try network.settings(for: transfer.source)
+    guard !servers.logIn.isGiven else {
+      throw UsageError("--user and --bearer belong to the downloads of one command: use --netrc for a worker")
+    }
+    let directory = try Folder.prepare(folder.directory, option: "--directory")
+    guard let ledger = try folder.usableLocation(directory: directory) else { return }
+    var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.gates = gates.settings
+    settings.network = servers
+    settings.scope = outside.scope(directory: directory, ledger: ledger)
+    settings.programs = programs.rule
+    let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
+
+    let interruption = Interruption()
+    let downloader: Downloader
+    do {
+      downloader = try await Downloader(try Pipeline(settings, log: log))
+    } catch let error as DownloadError {
+      throw UsageError(error.sentence)
+    }
+    let result = await Result { try await work(downloader, log, interruption) }
+    await downloader.shutdown()
+    try result.get()
+  }
+
+  private func work(_ downloader: Downloader, _ log: WorkLog, _ interruption: Interruption) async throws {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask { await interruption.wait() }
+      if untilIdle {
+        group.addTask {
+          try await downloader.waitUntilIdle()
+          return true
+        }
+      }
+      if let listen {
+        let health = WorkerHealth(downloader, log)
+        let endpoint = try await WorkerEndpoint(listen) { await health.answer($0) }
+        group.addTask {
+          await health.watch()
+          return false
+        }
+        group.addTask {
+          await endpoint.serve()
+          return false
+        }
+      }
+      while let isOver = try await group.next(), !isOver {}
+      group.cancelAll()
+    }
+  }
+}

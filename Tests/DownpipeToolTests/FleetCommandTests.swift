@@ -1,0 +1,59 @@
+import DownpipeCore
+import Foundation
+import HangLimit
+import Testing
+
+@testable import DownpipeTool
+
+#if Postgres
+  import DownpipePostgres
+#endif
+
+/// The commands for ledgers that machines share.
+@Suite(.endsHangs)
+struct FleetCommandTests {
+  @Test("A ledger is a file or a database, by how it is written")
+  func locations() throws {
+    for text in ["postgres://a@h/d", "postgresql://h/d?sslmode=require", "PostgreSQL://h"] {
+      #expect(try LedgerLocation(text) == .database(text) && LedgerLocation(text).isShared)
+    }
+    #expect(try LedgerLocation("/tmp/postgres:/x") == .file("/tmp/postgres:/x"))
+    #expect(try !LedgerLocation("ledger.sqlite").isShared)
+    #expect(try LedgerLocation("/nowhere/ledger").isMissing && !LedgerLocation("postgres://h/d").isMissing)
+  }
+
+  @Test("Addresses to listen at")
+  func addresses() {
+    func parts(_ text: String) -> String? {
+      WorkerEndpoint.Address(argument: text).map { "\($0.host) \($0.port)" }
+    }
+    #expect(parts("9464") == "127.0.0.1 9464")
+    #expect(parts("0.0.0.0:80") == "0.0.0.0 80")
+    #expect(parts("[::1]:80") == "::1 80")
+    for text in ["", "x", ":80", "1:65536", "-1", "host:"] { #expect(parts(text) == nil, "\(text)") }
+  }
+
+  #if Postgres
+    @Test("The status names the phases, the causes of failures, and workers that are not heard of")
+    func statusText() {
+      let now = Date(timeIntervalSince1970: 1_800_000_000)
+      func worker(_ host: String, heard isHeard: Bool, lease: Double?) -> FleetStatus.Worker {
+        FleetStatus.Worker(
+          host: host, process: 7, openedAt: now, seenAt: now.addingTimeInterval(-90), isHeard: isHeard, running: 2,
+          bytesPerSecond: 3 << 20, leaseEnd: lease.map(now.addingTimeInterval))
+      }
+      var status = FleetStatus()
+      #expect(StatusCommand.text(status, at: now) == "queue: empty\nworkers: 0 heard of in the last 30 s\n")
+      status.counts = [.waiting: 3, .failed: 2]
+      status.failures = ["timedOut": 1, "httpStatus 404": 9]
+      status.workers = [worker("a\u{1B}[31m", heard: true, lease: 20), worker("", heard: false, lease: -5)]
+      let lines = StatusCommand.text(status, at: now).split(separator: "\n").map(String.init)
+      #expect(lines[0] == "queue: waiting 3, failed 2")
+      #expect(lines[1] == "failures: httpStatus 404 9, timedOut 1")
+      #expect(lines[2] == "first lease ended 5 s ago")
+      #expect(lines[3] == "workers: 1 heard of in the last 30 s")
+      #expect(lines[4].hasSuffix("\t7\t2 running\t3.00 MiB/s") && !lines[4].contains("\u{1B}"))
+      #expect(lines[5] == "  ?\t7\t2 running\t3.00 MiB/s\tnot heard of for 90 s")
+    }
+  #endif
+}

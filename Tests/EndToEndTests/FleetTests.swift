@@ -1,0 +1,117 @@
+#if Postgres
+  import DownpipeTesting
+  import Foundation
+  import PostgresCluster
+  import Testing
+
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Darwin)
+    import Darwin
+  #endif
+
+  extension EndToEnd {
+    /// Workers with a folder each share the queue of a database: each file is finished once, although a worker is killed,
+    /// another one is stopped for a while, and the database is restarted.
+    @Suite(.serialized) struct FleetTests {
+      private let cluster = Result { try PostgresCluster() }
+      private let folder: TemporaryFolder
+
+      init() throws { folder = try TemporaryFolder() }
+
+      private static func number(_ path: String) -> Int { Int(path.dropFirst()) ?? 0 }
+
+      private static func content(_ path: String) -> ScriptedContent {
+        .pattern(size: 200_000, seed: UInt64(number(path)))
+      }
+
+      /// A server whose first replies for the first files wait for a gate after some bytes.
+      private func serve(_ gate: ServerGate, holding files: Int) async throws -> ScriptedHTTPServer {
+        try await .start { request in
+          let reply = ScriptedReply.file(Self.content(request.path), etag: "\"\(request.path)\"", for: request)
+          return request.number == 1 && Self.number(request.path) <= files
+            ? reply.held(at: gate, after: 100_000) : reply
+        }
+      }
+
+      private func work(_ name: String, _ address: String, _ more: [String] = []) throws -> Command {
+        try Command.downpipe(["work", "--ledger", address, "-d", folder.path(name), "-j", "3", "--json"] + more)
+      }
+
+      private func status(_ address: String) async throws -> [String: Any] {
+        let outcome = try await Command.downpipe(["status", "--ledger", address, "--json"]).run()
+        try #require(outcome.status == 0, "\(outcome.everything)")
+        return try #require(
+          try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
+      }
+
+      private func finished(_ outcome: Command.Outcome) -> [String] {
+        outcome.toolLines.filter { $0.event == "finished" }.compactMap(\.id)
+      }
+
+      @Test("A fleet finishes each file once, through a kill, a stopped worker, and a restart of the database")
+      func eachFileOnce() async throws {
+        let cluster = try cluster.get()
+        let address = cluster.address
+        let gate = ServerGate()
+        // Of each of two workers, the first three transfers are held.
+        let server = try await serve(gate, holding: 6)
+        let count = 40
+        let list = (1...count).map { "\(server.url("/\($0)"))" }.joined(separator: "\n")
+        try list.write(toFile: folder.path("list"), atomically: true, encoding: .utf8)
+        let added = try await Command.downpipe(["add", "-i", folder.path("list"), "--ledger", address]).run()
+        #expect(added.status == 0 && added.output == "\(count) added\n", "\(added.everything)")
+
+        let (victim, sleeper) = (Watched<Int32>(0), Watched<Int32>(0))
+        async let killed = work("a", address).run(onStart: { process in victim.update { $0 = process } })
+        async let stopped = work("b", address, ["--until-idle"]).run(onStart: { process in
+          sleeper.update { $0 = process }
+        })
+        try await server.until { $0.requestCount >= 6 }
+        kill(victim.value, SIGKILL)
+        #expect(try await killed.status == 128 + SIGKILL)
+        kill(sleeper.value, SIGSTOP)
+        try cluster.control("restart")
+        // It takes over what the killed one had, as soon as it opens the ledger, and cannot know about the stopped one.
+        async let last = work("c", address, ["--until-idle"]).run()
+        try await server.until { $0.requestCount >= count }
+        gate.open()
+        kill(sleeper.value, SIGCONT)
+        let outcomes = [try await last, try await stopped]
+        for outcome in outcomes { #expect(outcome.status == 0, "\(outcome.everything)") }
+        let ids = outcomes.flatMap(finished)
+        #expect(ids.count == count && Set(ids).count == count, "\(ids.count) results of \(Set(ids).count) files")
+        let queue = try await status(address)["queue"] as? [String: Int]
+        #expect(queue == ["finished": count])
+        var files = 0
+        for name in ["b", "c"] {
+          for number in 1...count {
+            guard let bytes = try? folder.read("\(name)/\(number)") else { continue }
+            files += 1
+            #expect(bytes == Self.content("/\(number)").allBytes, "\(name)/\(number)")
+          }
+        }
+        #expect(files == count)
+      }
+
+      @Test("SIGTERM gives the downloads back at once, at a checkpoint, and the exit status is 0")
+      func gracefulEnd() async throws {
+        let address = try cluster.get().address
+        let gate = ServerGate()
+        defer { gate.open() }
+        let server = try await serve(gate, holding: 3)
+        let urls = (1...3).map { "\(server.url("/\($0)"))" }
+        #expect(try await Command.downpipe(["add", "--ledger", address] + urls).run().status == 0)
+        let process = Watched<Int32>(0)
+        async let running = work("a", address).run(onStart: { number in process.update { $0 = number } })
+        try await server.until { $0.requestCount >= 3 }
+        kill(process.value, SIGTERM)
+        let outcome = try await running
+        #expect(outcome.status == 0 && outcome.output == "", "\(outcome.everything)")
+        let status = try await status(address)
+        #expect(status["queue"] as? [String: Int] == ["waiting": 3])
+        #expect((status["workers"] as? [Any])?.count == 0)
+      }
+    }
+  }
+#endif
