@@ -23,7 +23,14 @@ enum Compiler {
     let folders = [products.appending(path: "Modules")] + moduleMaps(products)
     return try run(
       ["swiftc", "-typecheck", "-swift-version", "6", "-module-name", "Examples", "-suppress-warnings"]
-        + folders.flatMap { ["-I", $0.path(percentEncoded: false)] } + macros + [file.path(percentEncoded: false)])
+        + folders.flatMap { ["-I", $0.path(percentEncoded: false)] } + systemHeaders + macros
+        + [file.path(percentEncoded: false)])
+  }
+
+  /// Headers that are in no folder of the compiler.
+  private static var systemHeaders: [String] {
+    guard let ending = try? run(["pkg-config", "--cflags-only-I", "libpq"]), ending.status == 0 else { return [] }
+    return ending.output.split(whereSeparator: \.isWhitespace).map(String.init)
   }
 
   /// The plugin path for the macros of Swift Testing, which the package manager passes to the compiler.
