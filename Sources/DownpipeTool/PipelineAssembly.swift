@@ -26,6 +26,7 @@ extension Pipeline {
 
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)
+      if let most = settings.fleetPerHost { FleetLimits(perHost: most) }
       if let segmented = settings.segmented { segmented }
       if let limit = settings.rateLimit { limit }
       for gate in settings.gates.gates(directory: settings.directory) { gate }

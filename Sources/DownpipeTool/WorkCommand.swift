@@ -11,7 +11,7 @@ struct WorkCommand: AsyncParsableCommand {
       With --ledger postgresql://…, any number of machines run this command and share the queue of one database. SIGTERM \
       and SIGINT stop transfers at a checkpoint, and give the downloads back; the exit status is 0 then.
 
-      Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker.
+      Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker, but --fleet-per-host for all.
       """
   )
 
@@ -22,6 +22,11 @@ struct WorkCommand: AsyncParsableCommand {
   @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "Download this many files from one host at most, at all workers together that have this option.", valueName: "n"))
+  var fleetPerHost: Int?
 
   @Flag(help: "End when no download waits or runs, here or at another worker.")
   var untilIdle = false
@@ -34,6 +39,9 @@ struct WorkCommand: AsyncParsableCommand {
 
   func validate() throws {
     if folder.ledger == "none" { throw ValidationError("--ledger none: this command needs a ledger that lasts") }
+    guard (1...1_000_000).contains(fleetPerHost ?? 1) else {
+      throw ValidationError("--fleet-per-host must be a number from 1 to 1000000")
+    }
   }
 
   func run() async throws {
@@ -48,6 +56,7 @@ struct WorkCommand: AsyncParsableCommand {
     settings.network = servers
     settings.scope = outside.scope(directory: directory, ledger: ledger)
     settings.programs = programs.rule
+    settings.fleetPerHost = fleetPerHost
     let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
 
     let interruption = Interruption()

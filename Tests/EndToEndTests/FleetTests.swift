@@ -1,4 +1,5 @@
 #if Postgres
+  import DownpipeCore
   import DownpipeTesting
   import Foundation
   import PostgresCluster
@@ -92,6 +93,36 @@
           }
         }
         #expect(files == count)
+      }
+
+      @Test("A limit of the fleet holds at the server")
+      func fleetLimit() async throws {
+        let address = try cluster.get().address
+        let (open, most) = (Watched(0), Watched(0))
+        let server = try await ScriptedHTTPServer.start { request in
+          let now = open.update { count in
+            count += 1
+            return count
+          }
+          most.update { $0 = max($0, now) }
+          let content = Self.content(request.path)
+          let end = content.size - 1
+          return ScriptedReply([
+            .head(200, ["Content-Length": "\(content.size)"]), .throttle(bytesPerSecond: 500_000),
+            // It is over for the server before the worker can know.
+            .content(content, 0..<end), .call { open.update { $0 -= 1 } }, .content(content, end..<content.size),
+          ])
+        }
+        let count = 14
+        let urls = (1...count).map { "\(server.url("/\($0)"))" }
+        #expect(try await Command.downpipe(["add", "--ledger", address] + urls).run().status == 0)
+        let options = ["--until-idle", "--fleet-per-host", "2"]
+        async let outcomes = [
+          work("a", address, options).run(), work("b", address, options).run(), work("c", address, options).run(),
+        ]
+        for outcome in try await outcomes { #expect(outcome.status == 0, "\(outcome.everything)") }
+        #expect(try await outcomes.flatMap(finished).count == count)
+        #expect(most.value == 2, "at once at the server")
       }
 
       @Test("SIGTERM gives the downloads back at once, at a checkpoint, and the exit status is 0")

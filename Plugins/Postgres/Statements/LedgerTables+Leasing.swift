@@ -26,6 +26,7 @@
       passedOver = search.passedOver
       memory.tookOnce(search.taken.count)
       for (candidate, due) in search.held { memory.hold(candidate, until: due, for: request) }
+      try count(search.counted)
       return try take(search.taken, request)
     }
 
@@ -80,14 +81,14 @@
         for found in try found(rows) {
           let record = found.record
           last = WaitingKey(rank: record.rank.value, arrival: record.arrival, generation: record.generation)
-          search.consider(found)
+          try consider(found, &search)
           // What follows has been locked, but not asked about.
           if search.isOver || !search.skipped.isEmpty { break }
         }
         search.last = last
         if rows.count < limit, search.skipped.isEmpty, !search.isOver {
           search.isOver = true
-          search.passedOver = try firstWaiting(in: search)
+          search.passedOver = try firstWaiting(in: search).map(PassedOver.download)
         }
         limit = min(2 * limit, 256)
       }
@@ -107,11 +108,16 @@
       ).integer(0, 0)
     }
 
-    /// Waits until no other transaction has locked a download.
+    /// Waits until no other transaction has locked what a lease has passed over.
     /// - Throws: ``PostgresFault`` with `.conflict` if that takes long.
-    func waitForLock(of generation: Int64) throws {
+    func wait(for passedOver: PassedOver) throws {
       _ = try run("SET LOCAL lock_timeout = 200")
-      _ = try run("SELECT 1 FROM download WHERE generation = $1 FOR UPDATE", .integer(generation))
+      switch passedOver {
+      case .download(let generation):
+        _ = try run("SELECT 1 FROM download WHERE generation = $1 FOR UPDATE", .integer(generation))
+      case .limit(let key):
+        _ = try run("SELECT pg_advisory_xact_lock(hashtextextended($1, \(Schema.limitSeed)))", .stored(key))
+      }
     }
 
     /// The number of entries of the index that are read at a time, and how often.
@@ -148,7 +154,7 @@
         }
         let locked = try lock(some)
         search.notePassedOver(some, locked)
-        for found in locked where !search.isOver { search.consider(found) }
+        for found in locked where !search.isOver { try consider(found, &search) }
       }
     }
 
@@ -161,6 +167,55 @@
           SELECT \(RecordColumns.list) FROM download WHERE generation = ANY($1) AND \(Schema.isReady)
           ORDER BY \(Schema.order) FOR UPDATE SKIP LOCKED
           """, .integers(generations)))
+    }
+
+    // MARK: Limits of all workers
+
+    /// Asks about a locked download, unless a limit of all workers is reached.
+    private func consider(_ found: FoundRecord, _ search: inout LeaseSearch) throws {
+      guard let limits = search.request.sharedLimits, found.damage == nil else { return search.consider(found) }
+      let line = found.record.candidate.withoutSize
+      guard !search.skipped.contains(line) else { return }
+      var keys: [String] = []
+      for limit in limits(line) {
+        if search.room[limit.key] == nil { search.room[limit.key] = try room(in: limit) }
+        switch search.room[limit.key] ?? .busy {
+        case .free(let count) where count > 0: keys.append(limit.key)
+        case .free: return search.skip(line)
+        case .busy:
+          // Another worker leases for this limit in this moment.
+          search.passedOver = search.passedOver ?? .limit(limit.key)
+          return search.skip(line)
+        }
+      }
+      search.consider(found, countingFor: keys)
+    }
+
+    /// How many more downloads a limit of all workers permits. The limit stays locked until the end of the transaction, so
+    /// that no other one leases for it.
+    private func room(in limit: SharedLimit) throws -> LeaseSearch.Room {
+      let key = PostgresValue.stored(limit.key)
+      let locked = try run("SELECT pg_try_advisory_xact_lock(hashtextextended($1, \(Schema.limitSeed)))", key)
+      guard locked.boolean(0, 0) == true else { return .busy }
+      // A statement of its own, which sees what was committed before the lock was free.
+      let counted = try run(
+        """
+        WITH ended AS (
+          DELETE FROM counted WHERE key = hashtextextended($1, \(Schema.limitSeed)) AND NOT EXISTS (
+            SELECT 1 FROM download WHERE download.generation = counted.generation AND owner IS NOT NULL))
+        SELECT count(*) FROM counted JOIN download USING (generation)
+        WHERE key = hashtextextended($1, \(Schema.limitSeed)) AND owner IS NOT NULL
+        """, key)
+      return .free(limit.most - Int(counted.integer(0, 0) ?? 0))
+    }
+
+    private func count(_ counted: [(key: String, generation: Int64)]) throws {
+      guard !counted.isEmpty else { return }
+      _ = try run(
+        """
+        INSERT INTO counted SELECT hashtextextended(key, \(Schema.limitSeed)), generation
+        FROM unnest($1::text[], $2::bigint[]) AS new (key, generation) ON CONFLICT DO NOTHING
+        """, .texts(counted.map { StoredText.stored($0.key) }), .integers(counted.map(\.generation)))
     }
 
     // MARK: Lanes
@@ -184,7 +239,7 @@
         guard let kind = kinds[head.kind], !search.skipped.contains(kind.candidate) else { continue }
         let locked = try lock([head.key.generation])
         search.notePassedOver([head.key.generation], locked)
-        if let found = locked.first { search.consider(found) }
+        if let found = locked.first { try consider(found, &search) }
         if !search.isOver, !search.skipped.contains(kind.candidate), lanes.isEmpty(head.kind) {
           for next in try self.heads(of: head.kind, after: head.key, search) { lanes.append(next, kind) }
         }
@@ -250,6 +305,14 @@
     }
   }
 
+  /// What a lease has passed over, because another transaction had locked it.
+  enum PassedOver: Sendable {
+    /// A download, by its generation.
+    case download(Int64)
+    /// All downloads that count for a limit of all workers, by its key.
+    case limit(String)
+  }
+
   /// The search of one lease.
   private struct LeaseSearch {
     let request: LeaseRequest
@@ -259,8 +322,8 @@
     private(set) var taken: [DownloadRecord] = []
     /// The generations of locked records that are damaged.
     private(set) var damaged: [Int64] = []
-    /// A download that could not be locked, and may still wait.
-    var passedOver: Int64?
+    /// What could not be locked, and may still be taken.
+    var passedOver: PassedOver?
     var isOver = false
     /// What comes before this key in the queue was considered, but for skipped candidates.
     var last = WaitingKey.first
@@ -270,8 +333,23 @@
       skipped = held
     }
 
+    /// How many more downloads a limit of all workers permits.
+    enum Room {
+      case free(Int)
+      /// Another worker has locked the limit.
+      case busy
+    }
+
+    /// The limits of all workers that this search has locked, or could not lock.
+    var room: [String: Room] = [:]
+    /// The taken downloads that count for limits of all workers.
+    private(set) var counted: [(key: String, generation: Int64)] = []
+
+    mutating func skip(_ candidate: Candidate) { skipped.insert(candidate) }
+
     /// Asks about a locked download. A damaged record is passed over.
-    mutating func consider(_ found: FoundRecord) {
+    /// - Parameter keys: The limits of all workers that it counts for, which have room.
+    mutating func consider(_ found: FoundRecord, countingFor keys: [String] = []) {
       let record = found.record
       guard found.damage == nil else { return damaged.append(record.generation) }
       let line = record.candidate.withoutSize
@@ -279,7 +357,12 @@
       var candidate = line
       candidate.size = record.likelySize
       switch request.select(candidate) {
-      case .take: taken.append(record)
+      case .take:
+        taken.append(record)
+        for key in keys {
+          if case .free(let count) = room[key] { room[key] = .free(count - 1) }
+          counted.append((key, record.generation))
+        }
       case .skip: skipped.insert(line)
       case .hold(let due):
         skipped.insert(line)
@@ -292,7 +375,7 @@
     mutating func notePassedOver(_ generations: [Int64], _ locked: [FoundRecord]) {
       guard passedOver == nil, locked.count < generations.count else { return }
       let found = Set(locked.map(\.record.generation))
-      passedOver = generations.first { !found.contains($0) }
+      passedOver = generations.first { !found.contains($0) }.map(PassedOver.download)
     }
   }
 

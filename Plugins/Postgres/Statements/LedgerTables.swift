@@ -17,8 +17,8 @@
     private var isRankingNoted = false
     /// Whether this transaction may change dependencies.
     private var holdsDependencies = false
-    /// A download that the lease of this transaction could not lock, and that might have been taken.
-    var passedOver: Int64?
+    /// What the lease of this transaction could not lock, and might have taken.
+    var passedOver: PassedOver?
 
     init(_ connection: PostgresConnection, _ memory: StoreMemory) {
       self.connection = connection

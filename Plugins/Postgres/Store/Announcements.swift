@@ -14,6 +14,9 @@
       /// Whether a change was not announced yet.
       var owes = false
       var last: ContinuousClock.Instant?
+      /// Whether the store was not woken yet for what was heard.
+      var owesWake = false
+      var lastWake: ContinuousClock.Instant?
     }
 
     private static let interval: Duration = .milliseconds(100)
@@ -22,23 +25,30 @@
     /// How often the connection is tried that hears nothing, and the row of the opening marked as seen.
     private static let sign: Duration = .seconds(10)
 
+    /// The shortest time between two calls of `wake`: each may be a lease, at each of a thousand workers.
+    private static let rest: Duration = .seconds(1)
+
     private let settings: PostgresConnection.Settings
     private let channel: String
     private let opening: Int64
     private let owner: String
     private let interruption: Interruption
     private let state = Mutex(State())
+    private let wake: @Sendable () -> Void
     private let thread = DispatchQueue(label: "downpipe.postgres.news", qos: .utility)
 
     /// - Parameters:
     ///   - ledger: The random name that a ledger gets with its tables.
     ///   - opening: The number of the store that announces, and its owner.
+    ///   - wake: Called when others have announced changes, at most once in a second. The last one is never left out.
     /// - Throws: ``PostgresFault`` if the process has no descriptors left.
     init(
-      _ settings: PostgresConnection.Settings, ledger: String, opening: (number: Int64, owner: String)
+      _ settings: PostgresConnection.Settings, ledger: String, opening: (number: Int64, owner: String),
+      wake: @escaping @Sendable () -> Void
     ) throws(PostgresFault) {
       self.settings = settings
       (self.opening, owner) = opening
+      self.wake = wake
       channel = "downpipe " + ledger
       interruption = try Interruption()
       thread.async { [self] in listen() }
@@ -95,7 +105,7 @@
           try hear(connection)
         } catch {
           // Notifications are lost from here on.
-          state.withLock { $0.hasNews = true }
+          state.withLock { ($0.hasNews, $0.owesWake) = (true, true) }
           failures += 1
           let longest = Duration.milliseconds(100) * (1 << min(failures, 6))
           interruption.pause(for: longest * Double.random(in: 0.5...1))
@@ -108,11 +118,12 @@
       while !interruption.hasFired {
         let heard = try connection.notifications(within: Self.wait)
         let isOwing = state.withLock { state in
-          if heard.contains(where: { $0.text != "\(opening)" }) { state.hasNews = true }
+          if heard.contains(where: { $0.text != "\(opening)" }) { (state.hasNews, state.owesWake) = (true, true) }
           defer { state.owes = false }
           if state.owes { state.last = .now }
           return state.owes
         }
+        wakeIfDue()
         if isOwing {
           do { try announceNow(over: connection) } catch {
             state.withLock { $0.owes = true }
@@ -129,6 +140,15 @@
             """, [.integer(opening), .text(owner)])
         }
       }
+    }
+
+    private func wakeIfDue() {
+      let isDue = state.withLock { state in
+        guard state.owesWake, state.lastWake.map({ $0.duration(to: .now) >= Self.rest }) ?? true else { return false }
+        (state.owesWake, state.lastWake) = (false, .now)
+        return true
+      }
+      if isDue { wake() }
     }
 
     // MARK: Ending

@@ -9,6 +9,7 @@
   final class PostgresLedgerStore: LedgerStore {
     let owner: String
     let leasesExpire = true
+    let countsForAll = true
     let changesByOthers: AsyncStream<Void>?
     private let identity: ProcessOwner
     private let pool: PostgresPool
@@ -39,9 +40,11 @@
           return (rows.integer(0, 0) ?? 0, rows.text(0, 1) ?? "")
         }
         let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
-        return PostgresLedgerStore(
-          identity, pool, memory, OpenLedgers.watchers(of: ledger),
-          try Announcements(settings, ledger: ledger, opening: (number, identity.text)))
+        let watchers = OpenLedgers.watchers(of: ledger)
+        let announcements = try Announcements(settings, ledger: ledger, opening: (number, identity.text)) {
+          watchers.tell(identity.text)
+        }
+        return PostgresLedgerStore(identity, pool, memory, watchers, announcements)
       } catch {
         pool.close()
         identity.end()
@@ -118,9 +121,9 @@
         var (value, next) = try LedgerTables.change(connection, memory) { (try body($0), $0.passedOver) }
         var more: [DownloadRecord] = []
         for _ in 0..<Self.mostLooks {
-          guard let generation = next else { break }
+          guard let passedOver = next else { break }
           do {
-            try LedgerTables.change(connection, memory) { try $0.waitForLock(of: generation) }
+            try LedgerTables.change(connection, memory) { try $0.wait(for: passedOver) }
             let leased: [DownloadRecord]
             (leased, next) = try LedgerTables.change(connection, memory) { (try $0.lease(request), $0.passedOver) }
             more += leased

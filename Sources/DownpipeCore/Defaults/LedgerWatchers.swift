@@ -23,6 +23,9 @@ package final class LedgerWatchers: Sendable {
     for other in others { other.yield() }
   }
 
+  /// Informs one store of a change that another process has committed.
+  package func tell(_ owner: String) { watchers.withLock { $0[owner] }?.yield() }
+
   /// Ends the stream of an owner.
   package func end(_ owner: String) { watchers.withLock { $0.removeValue(forKey: owner) }?.finish() }
 }

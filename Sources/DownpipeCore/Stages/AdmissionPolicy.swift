@@ -41,6 +41,14 @@ public protocol AdmissionPolicy: Stage {
   var maximumConcurrent: Int? { get }
   /// The most downloads from one host that this policy lets run at once; `nil` for no limit.
   var maximumPerHost: Int? { get }
+
+  /// Whether the policy has limits for all downloaders of a ledger together. A downloader does not start with them unless
+  /// its ledger can count for all.
+  var hasSharedLimits: Bool { get }
+  /// The limits for all downloaders of the ledger together that a candidate counts for.
+  ///
+  /// They are asked after ``admit(_:beside:)``, while the ledger leases. The function must be pure and cheap.
+  func sharedLimits(for candidate: Candidate) -> [SharedLimit]
 }
 
 extension AdmissionPolicy {
@@ -52,6 +60,10 @@ extension AdmissionPolicy {
   public var maximumConcurrent: Int? { nil }
   /// The default: `nil`, no limit.
   public var maximumPerHost: Int? { nil }
+  /// The default: `false`.
+  public var hasSharedLimits: Bool { false }
+  /// The default: none.
+  public func sharedLimits(for candidate: Candidate) -> [SharedLimit] { [] }
   /// Adds the policy to the pipeline's admission policies.
   public func contribute(to parts: inout PipelineParts) { parts.admission.append(self) }
 }

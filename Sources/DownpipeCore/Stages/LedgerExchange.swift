@@ -59,6 +59,10 @@ public import Foundation
   /// The order of groups of candidates, before the order of rank; `nil` if only the rank decides. It does not change
   /// while ``rulesVersion`` stays the same.
   public var order: CandidateOrder?
+  /// The limits for all owners of the ledger together; `nil` if there are none. A ledger with
+  /// ``LedgerStore/countsForAll`` asks for those of a candidate before it asks ``select``, and skips a candidate whose
+  /// limit is reached by the leased downloads of all owners.
+  public var sharedLimits: (@Sendable (Candidate) -> [SharedLimit])?
   /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction. The
   /// candidate has the size of the download that is leased next.
   public var select: @Sendable (Candidate) -> LeaseSelection

@@ -20,6 +20,9 @@ internal import Synchronization
   /// for ledgers whose owners can tell whether another one is alive.
   var leasesExpire: Bool { get }
 
+  /// Whether leases keep ``LeaseRequest/sharedLimits``. The default is `false`.
+  var countsForAll: Bool { get }
+
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
@@ -230,6 +233,9 @@ extension LedgerStore {
 
   /// The default: a download stays with its owner as long as that is alive.
   public var leasesExpire: Bool { false }
+
+  /// The default: limits are those of each owner.
+  public var countsForAll: Bool { false }
 
   /// The default: no damaged records.
   public func damaged() async throws -> [DamagedRecord] { [] }

@@ -48,6 +48,7 @@ import Foundation
     await checkRanking(report)
     await checkKeeping(report)
     await checkLeasing(report)
+    await checkSharedLimits(report)
     await checkSettings(report)
     await checkDueTimes(report)
     await checkSaving(report)

@@ -13,6 +13,7 @@ package protocol LedgerStoreWrapper: LedgerStore {
 extension LedgerStoreWrapper {
   package var owner: String { base.owner }
   package var leasesExpire: Bool { base.leasesExpire }
+  package var countsForAll: Bool { base.countsForAll }
   package var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
   package func hasChangesByOtherProcesses() async throws -> Bool? { try await base.hasChangesByOtherProcesses() }
 

@@ -33,6 +33,8 @@ struct PipelineSettings: Sendable, Hashable {
   var jobs = 5
   /// The most connections to one host, for all files together; see ``connectionsPerHost`` for `nil`.
   var perHost: Int?
+  /// The most downloads from one host at all workers of the ledger; no limit when `nil`.
+  var fleetPerHost: Int?
   /// The number of connections to each file; as many as raise the throughput when `nil`.
   var connections: Int?
   /// The speed of all downloads together; no limit when `nil`.

@@ -57,6 +57,12 @@ public final class Downloader: Sendable {
   init(
     _ pipeline: Pipeline, store: any LedgerStore, settings: (any Sendable)?, options: DownloaderOptions
   ) async throws {
+    if !store.countsForAll, let policy = pipeline.admission.first(where: \.hasSharedLimits) {
+      throw DownloadError(
+        .invalidPipeline,
+        "\(policy.name) has limits for all workers of a ledger, and \(pipeline.ledger.name) cannot count for all: use "
+          + "limits of this downloader, or a ledger such as PostgresLedger", stage: policy.name)
+    }
     var sessions: [any SourceSession] = []
     do {
       // A downloader that only lists and removes must not change the ranks in a ledger that others use.

@@ -3,23 +3,41 @@ struct AdmissionLimits: Sendable {
   private struct Limit: Sendable {
     let id: String
     let session: any AdmissionSession
+    /// `nil` if it has none.
+    let shared: (@Sendable (Candidate) -> [SharedLimit])?
+
+    init(_ policy: any AdmissionPolicy) {
+      (id, session) = (policy.id, policy.start())
+      if policy.hasSharedLimits {
+        shared = { @Sendable candidate in policy.sharedLimits(for: candidate) }
+      } else {
+        shared = nil
+      }
+    }
   }
 
   private var limits: [Limit]
   /// Grows with each replaced policy.
   private(set) var replacements = 0
 
-  init(_ policies: [any AdmissionPolicy]) { limits = policies.map { Limit(id: $0.id, session: $0.start()) } }
+  init(_ policies: [any AdmissionPolicy]) { limits = policies.map(Limit.init) }
 
   /// The order of the first policy that has one.
   var order: CandidateOrder? { limits.lazy.compactMap(\.session.order).first }
+
+  /// The limits that hold for all owners of the ledger together; `nil` if there are none.
+  var shared: (@Sendable (Candidate) -> [SharedLimit])? {
+    let all = limits.compactMap(\.shared)
+    guard !all.isEmpty else { return nil }
+    return { @Sendable candidate in all.flatMap { $0(candidate) } }
+  }
 
   /// Replaces the policy with the same id, or adds it; the sessions of the other policies go on.
   mutating func replace(_ policy: any AdmissionPolicy, in pipeline: Pipeline) {
     let known = Set(pipeline.admission.map(\.id))
     // A pipeline without policies has a default limit, which its first policy replaces.
     limits.removeAll { !known.contains($0.id) }
-    limits.set(Limit(id: policy.id, session: policy.start()), by: \.id)
+    limits.set(Limit(policy), by: \.id)
     replacements &+= 1
   }
 

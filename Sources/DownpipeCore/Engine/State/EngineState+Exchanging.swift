@@ -72,6 +72,7 @@ extension EngineState {
     // Changes when the gates or the admission policies decide by other rules.
     request.rulesVersion = gates.reports &+ gates.replacements &+ stages.limits.replacements
     request.order = stages.limits.order
+    request.sharedLimits = stages.limits.shared
     return request
   }
 

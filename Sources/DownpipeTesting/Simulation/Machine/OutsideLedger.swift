@@ -34,6 +34,7 @@ private struct OutsideStore: LedgerStore {
 
   var owner: String { base.owner }
   var leasesExpire: Bool { base.leasesExpire }
+  var countsForAll: Bool { base.countsForAll }
   var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
 
   private func call<Result: Sendable>(

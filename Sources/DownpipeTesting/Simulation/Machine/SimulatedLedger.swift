@@ -23,12 +23,14 @@ struct SimulatedLedger: Ledger {
 final class SimulatedStore: LedgerStore {
   let owner: String
   let leasesExpire: Bool
+  let countsForAll: Bool
   let changesByOthers: AsyncStream<Void>?
   private let process: SimulatedProcess
 
   /// - Parameter store: The store that the process has, which ends with it.
   init(_ store: any LedgerStore, _ process: SimulatedProcess) {
-    (owner, leasesExpire, changesByOthers) = (store.owner, store.leasesExpire, store.changesByOthers)
+    (owner, changesByOthers) = (store.owner, store.changesByOthers)
+    (leasesExpire, countsForAll) = (store.leasesExpire, store.countsForAll)
     self.process = process
   }
 
