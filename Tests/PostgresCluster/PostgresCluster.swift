@@ -20,6 +20,7 @@
       [ -n "$bin" ] || { echo "PostgreSQL is missing: install Debian's package postgresql"; exit 1; }
       "$bin/initdb" -D "$1/data" -U downpipe -A trust -E UTF8 --locale=C.UTF-8 -N >"$1/log" 2>&1
       printf "unix_socket_directories = '%s'\nlisten_addresses = ''\nfsync = off\n" "$1" >>"$1/data/postgresql.conf"
+      printf "max_connections = 500\n" >>"$1/data/postgresql.conf"
       "$bin/pg_ctl" start -w -D "$1/data" -l "$1/log" >/dev/null
       "$bin/createdb" -h "$1" -U downpipe downpipe
       echo ready

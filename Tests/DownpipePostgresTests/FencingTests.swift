@@ -1,0 +1,100 @@
+#if Postgres
+  @_spi(Ledger) import DownpipeCore
+  import Foundation
+  import HangLimit
+  import Testing
+
+  @testable import DownpipePostgres
+
+  /// Stores that have lost a download to another store, and do not know it yet.
+  @Suite(.endsHangs)
+  struct FencingTests {
+    /// A ledger with a download that the first store has leased and the second one has taken over.
+    private func takenOver() async throws -> (
+      ledger: TestLedger, first: PostgresLedgerStore, second: PostgresLedgerStore, old: DownloadRecord
+    ) {
+      let ledger = try TestLedger()
+      let (first, second) = (try await ledger.open(), try await ledger.open())
+      try await first.fill(["a", "b"])
+      _ = try await first.update("b", at: Date()) { $0.request.after = ["a"] }
+      let old = try #require(try await first.leaseAll(for: 60).first)
+      try ledger.connect().renameOwners()
+      #expect(try await second.reclaim(at: Date() + 3_000) == 1)
+      #expect(try await second.leaseAll().map(\.id) == ["a"])
+      return (ledger, first, second, old)
+    }
+
+    /// All that the tables hold, but for the openings.
+    private func content(_ ledger: TestLedger) throws -> [[String?]] {
+      try ledger.connect().all(
+        """
+        SELECT download::text FROM download UNION ALL SELECT tag::text FROM tag
+        UNION ALL SELECT dependency::text FROM dependency
+        UNION ALL SELECT phase || sum(count) FROM tally GROUP BY phase ORDER BY 1
+        """)
+    }
+
+    private static let all: RecordFields = [.state, .checkpoint, .steps, .link]
+
+    @Test("A store that has lost a download saves nothing of it", arguments: [all, .state, .checkpoint, .steps, .link])
+    func saves(_ fields: RecordFields) async throws {
+      let (ledger, first, second, old) = try await takenOver()
+      let before = try content(ledger)
+      for phase in [DownloadState.Phase.transferring, .processing, .waiting, .paused, .failed, .finished, .cancelled] {
+        var record = old
+        record.phase = phase
+        record.attempts = 7
+        record.checkpoint.name = "changed"
+        record.checkpoint.total = 1_000
+        record.steps.completed = ["one"]
+        record.request.url = try #require(URL(string: "https://elsewhere.example/file"))
+        #expect(try await !first.save(record, fields, at: Date()), "\(phase)")
+        let exchange = try await first.exchange([LedgerSave(record, fields)], leasing: nil, at: Date())
+        #expect(exchange.saved == [false] && exchange.reopened.isEmpty && !exchange.mayHaveReleasedDelayed)
+        let request = LeaseRequest(now: Date(), until: Date() + 3_000) { _ in .take }
+        let leasing = try await first.exchange([LedgerSave(record, fields)], leasing: request, at: Date())
+        #expect(leasing.saved == [false] && leasing.leased.isEmpty)
+        #expect(try content(ledger) == before, "\(phase)")
+      }
+      for store in [first, second] { try await store.close() }
+    }
+
+    @Test(
+      "A store that has lost a download does not renew, move or remove it, and does not give it back when it is closed")
+    func others() async throws {
+      let (ledger, first, second, _) = try await takenOver()
+      let before = try content(ledger)
+      try await first.renewLeases(until: Date() + 9_000)
+      for event in Lifecycle.Event.allCases where event != .leased {
+        #expect(try await first.transition(.ids(["a"]), event, at: Date()).count == 0)
+      }
+      #expect(try await first.remove(.ids(["a"])).isEmpty)
+      #expect(try await first.reclaim(at: Date()) == 0)
+      #expect(try content(ledger) == before)
+      try await first.close()
+      #expect(try content(ledger) == before)
+      #expect(try await second.record("a")?.owner == second.owner)
+      try await second.close()
+    }
+
+    @Test("Of the saves of one exchange, those of lost downloads alone are refused")
+    func mixed() async throws {
+      let ledger = try TestLedger()
+      let (first, second) = (try await ledger.open(), try await ledger.open())
+      try await first.fill(["a", "b", "c"])
+      var old = try await first.leaseAll()
+      let connection = try ledger.connect()
+      try connection.renameOwners()
+      _ = try connection.run("UPDATE download SET lease = 0 WHERE id = 'b'")
+      #expect(try await second.reclaim(at: Date()) == 1)
+      #expect(try await second.leaseAll().map(\.id) == ["b"])
+      for index in old.indices { old[index].phase = .failed }
+      let exchange = try await first.exchange(
+        old.reversed().map { LedgerSave($0, [.state, .checkpoint, .steps]) }, leasing: nil, at: Date())
+      #expect(exchange.saved == [true, false, true])
+      #expect(try await second.counts(.all) == [.failed: 2, .transferring: 1])
+      #expect(try await second.record("b")?.owner == second.owner)
+      for store in [first, second] { try await store.close() }
+    }
+  }
+#endif
