@@ -277,6 +277,9 @@
 
     // MARK: Between statements
 
+    /// Waits for some time, or until the store is closed. Blocks the thread.
+    func pause(for time: Duration) { interruption.pause(for: time) }
+
     /// Whether the server has not ended the connection while it was idle.
     var isAlive: Bool {
       guard !isLost else { return false }

@@ -54,6 +54,9 @@
       }
       let known = outcomes.indices.filter { outcomes[$0] == nil }
         .sorted { additions[$0].request.id < additions[$1].request.id }
+      // Rows are locked in the order of their generations, which may not be that of the ids.
+      let ids = PostgresValue.keys(known.map { additions[$0].request.id })
+      if known.count > 1 { _ = try run("SELECT FROM download WHERE id = ANY($1) ORDER BY generation FOR UPDATE", ids) }
       for index in known { outcomes[index] = try addKnown(additions[index], at: now) }
       return outcomes.compactMap { $0 }
     }

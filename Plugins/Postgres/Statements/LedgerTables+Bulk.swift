@@ -185,18 +185,22 @@
     /// - Returns: Their number.
     func leave() throws -> Int {
       let own = PostgresValue.integer(memory.owner.number)
-      let count = try giveBack("owner = $1", [own], at: nil)
+      let count = try giveBack("owner = $1", [own], at: nil, "FOR UPDATE")
       // Its number stays in the rows of the downloads that it has added, and is not given to another one.
       _ = try run("DELETE FROM opening WHERE number = $1", own)
       return count
     }
 
     /// Applies the loss of the lease to held records.
-    private func giveBack(_ condition: String, _ values: [PostgresValue], at now: Date?) throws -> Int {
+    ///
+    /// - Parameter lock: `FOR UPDATE` to wait for those that others have locked.
+    private func giveBack(
+      _ condition: String, _ values: [PostgresValue], at now: Date?, _ lock: String = "FOR UPDATE SKIP LOCKED"
+    ) throws -> Int {
       let rows = try run(
         """
         SELECT generation, phase, is_outdated FROM download WHERE owner IS NOT NULL AND (\(condition))
-        ORDER BY generation FOR UPDATE SKIP LOCKED
+        ORDER BY generation \(lock)
         """, all: values)
       var groups: [DownloadState.Phase: [Int64]] = [:]
       var (outdated, damaged): ([(Int64, DownloadState.Phase)], [Int64]) = ([], [])

@@ -23,6 +23,7 @@
         if !search.isOver { try searchWindows(&search) }
         if !search.isOver { try searchLanes(&search) }
       }
+      if search.passedOver == nil, !search.isStopped { search.passedOver = try firstDue(in: search) }
       passedOver = search.passedOver
       memory.tookOnce(search.taken.count)
       for (candidate, due) in search.held { memory.hold(candidate, until: due, for: request) }
@@ -81,6 +82,7 @@
         for found in try found(rows) {
           let record = found.record
           last = WaitingKey(rank: record.rank.value, arrival: record.arrival, generation: record.generation)
+          search.seen.append(record.generation)
           try consider(found, &search)
           // What follows has been locked, but not asked about.
           if search.isOver || !search.skipped.isEmpty { break }
@@ -88,24 +90,40 @@
         search.last = last
         if rows.count < limit, search.skipped.isEmpty, !search.isOver {
           search.isOver = true
-          search.passedOver = try firstWaiting(in: search).map(PassedOver.download)
+          search.passedOver = try firstWaiting(in: search)
         }
         limit = min(2 * limit, 256)
       }
+      // What follows goes on behind this key.
+      if !search.isOver, search.passedOver == nil { search.passedOver = try firstWaiting(in: search, upTo: last) }
     }
 
-    /// The first waiting download that a search of the whole queue has not locked, because others have; `nil` if there is
+    /// The first waiting download that the search of the queue has not locked, because others have; `nil` if there is
     /// none.
-    private func firstWaiting(in search: LeaseSearch) throws -> Int64? {
+    ///
+    /// - Parameter key: The end of the search; `nil` after a search of the whole queue.
+    private func firstWaiting(in search: LeaseSearch, upTo key: WaitingKey? = nil) throws -> PassedOver? {
       var text = Condition()
       let scope = scope(search.request, &text)
-      let known = text.bind(.integers(search.taken.map(\.generation) + search.damaged))
+      let known = text.bind(.integers(search.seen))
+      let limit = key.map { " AND NOT " + text.after($0) } ?? ""
       return try run(
         """
-        SELECT generation FROM download WHERE \(Schema.isReady)\(scope) AND generation <> ALL(\(known))
+        SELECT generation FROM download WHERE \(Schema.isReady)\(scope) AND generation <> ALL(\(known))\(limit)
         ORDER BY \(Schema.order) LIMIT 1
         """, all: text.values
-      ).integer(0, 0)
+      ).integer(0, 0).map(PassedOver.download)
+    }
+
+    /// A download that is due and could not be made ready, because others have locked it; `nil` if there is none.
+    private func firstDue(in search: LeaseSearch) throws -> PassedOver? {
+      var text = Condition()
+      let scope = scope(search.request, &text)
+      let now = text.bind(.real(search.request.now.timeIntervalSince1970))
+      return try run(
+        "SELECT generation FROM download WHERE \(Schema.isDelayed)\(scope) AND not_before <= \(now) LIMIT 1",
+        all: text.values
+      ).integer(0, 0).map(PassedOver.download)
     }
 
     /// Waits until no other transaction has locked what a lease has passed over.
@@ -320,11 +338,13 @@
     private(set) var skipped: Set<Candidate>
     private(set) var held: [(candidate: Candidate, due: Duration?)] = []
     private(set) var taken: [DownloadRecord] = []
-    /// The generations of locked records that are damaged.
-    private(set) var damaged: [Int64] = []
+    /// The generations of the downloads of the queue that were locked and considered.
+    var seen: [Int64] = []
     /// What could not be locked, and may still be taken.
     var passedOver: PassedOver?
     var isOver = false
+    /// Whether the request takes no more downloads.
+    private(set) var isStopped = false
     /// What comes before this key in the queue was considered, but for skipped candidates.
     var last = WaitingKey.first
 
@@ -351,7 +371,7 @@
     /// - Parameter keys: The limits of all workers that it counts for, which have room.
     mutating func consider(_ found: FoundRecord, countingFor keys: [String] = []) {
       let record = found.record
-      guard found.damage == nil else { return damaged.append(record.generation) }
+      guard found.damage == nil else { return }
       let line = record.candidate.withoutSize
       guard !skipped.contains(line) else { return }
       var candidate = line
@@ -367,7 +387,7 @@
       case .hold(let due):
         skipped.insert(line)
         held.append((line, due))
-      case .stop: (isOver, passedOver) = (true, nil)
+      case .stop: (isOver, isStopped, passedOver) = (true, true, nil)
       }
     }
 

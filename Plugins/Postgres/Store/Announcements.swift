@@ -17,6 +17,13 @@
       /// Whether the store was not woken yet for what was heard.
       var owesWake = false
       var lastWake: ContinuousClock.Instant?
+
+      /// Returns whether a change is to be announced now; otherwise it is owed.
+      mutating func begin() -> Bool {
+        owes = last.map { $0.duration(to: .now) < Announcements.interval } ?? false
+        if !owes { last = .now }
+        return !owes
+      }
     }
 
     private static let interval: Duration = .milliseconds(100)
@@ -64,16 +71,7 @@
 
     /// Announces a change that was committed over a connection, now or a little later.
     func announce(over connection: PostgresConnection) {
-      let isDue = state.withLock { state in
-        guard state.last.map({ $0.duration(to: .now) >= Self.interval }) ?? true else {
-          state.owes = true
-          return false
-        }
-        state.last = .now
-        state.owes = false
-        return true
-      }
-      guard isDue else { return }
+      guard state.withLock({ $0.begin() }) else { return }
       // The change is committed: that it could not be announced is no failure of the call.
       do { try announceNow(over: connection) } catch { state.withLock { $0.owes = true } }
     }
@@ -102,9 +100,10 @@
           let connection = try PostgresConnection.open(settings, interruptedBy: interruption)
           _ = try connection.run("LISTEN " + Schema.quoted(channel), prepares: false)
           failures = 0
+          // What was announced before this connection listened was not heard.
+          state.withLock { ($0.hasNews, $0.owesWake) = (true, true) }
           try hear(connection)
         } catch {
-          // Notifications are lost from here on.
           state.withLock { ($0.hasNews, $0.owesWake) = (true, true) }
           failures += 1
           let longest = Duration.milliseconds(100) * (1 << min(failures, 6))
@@ -119,9 +118,8 @@
         let heard = try connection.notifications(within: Self.wait)
         let isOwing = state.withLock { state in
           if heard.contains(where: { $0.text != "\(opening)" }) { (state.hasNews, state.owesWake) = (true, true) }
-          defer { state.owes = false }
-          if state.owes { state.last = .now }
-          return state.owes
+          // Notifications, also its own, wake this thread earlier than the interval.
+          return state.owes && state.begin()
         }
         wakeIfDue()
         if isOwing {

@@ -99,6 +99,8 @@
           } catch let fault as PostgresFault where fault.kind == .conflict && isRepeatable {
             attempts += 1
             guard attempts <= Self.mostAttempts else { throw fault }
+            // At random, so that the same transactions do not meet again.
+            connection.pause(for: .milliseconds(10 << min(attempts, 5)) * Double.random(in: 0...1))
           }
         }
       }
@@ -293,6 +295,8 @@
 
     func close() async throws {
       let result: Result<Void, any Error>
+      // Its thread writes the row of the opening, and may have begun to announce a change.
+      await announcements.end()
       do {
         _ = try await change({ try $0.leave() }) { $0 > 0 }
         let announcements = announcements
@@ -302,7 +306,6 @@
       guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
       // The connections are closed even after a failure: what was not given back is freed by the end of the owner and
       // of the leases.
-      await announcements.end()
       pool.close()
       identity.end()
       watchers.end(owner)

@@ -122,6 +122,12 @@
     ///
     /// - Throws: ``PostgresFault``, and `DownloadError` if a newer program has made the tables.
     static func prepare(_ name: String, _ connection: PostgresConnection) throws {
+      guard (1...63).contains(name.utf8.count), name != "$user" else {
+        throw DownloadError(
+          .ledger,
+          "the server would use another schema than “\(name.prefix(300))”: name one of 1 to 63 bytes other than $user",
+          stage: PostgresFault.stage)
+      }
       if try readVersion(name, connection) == version { return }
       try connection.transaction { connection in
         // A migration of many rows takes longer than any other statement.
@@ -154,11 +160,16 @@
 
     /// The version of the tables; 0 if there are none.
     private static func readVersion(_ name: String, _ connection: PostgresConnection) throws -> Int {
-      let table = quoted(name) + ".setting"
-      let exists = try connection.run("SELECT to_regclass($1) IS NOT NULL", [.text(table)])
-      guard exists.boolean(0, 0) == true else { return 0 }
+      // Not to_regclass: it answers from a cache, which does not show the tables that another program has made while this
+      // one waited for its lock.
+      let tables = try connection.run(
+        """
+        SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = $1 AND c.relname = 'setting'
+        """, [.text(name)])
+      guard tables.count > 0 else { return 0 }
       let rows = try connection.run(
-        "SELECT name, value FROM setting WHERE name IN ('version', 'oldest version')", prepares: false)
+        "SELECT name, value FROM \(quoted(name)).setting WHERE name IN ('version', 'oldest version')", prepares: false)
       let values = Dictionary(
         (0..<rows.count).map { (rows.text($0, 0) ?? "", rows.text($0, 1).flatMap { Int($0) } ?? 0) }
       ) { $1 }
