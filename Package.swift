@@ -272,7 +272,7 @@ let package = Package(
       name: "Benchmark",
       dependencies: [
         "Downpipe",
-        "DownpipeArchive",
+        "DownpipeArchive", .target(name: "DownpipePostgres", condition: postgres),
         // Not linked: they are built because it starts them.
         "DownpipeTool", "BenchmarkLauncher",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

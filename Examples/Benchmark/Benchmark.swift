@@ -5,6 +5,6 @@ import ArgumentParser
 struct Benchmark: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "Benchmark", abstract: "Measure Downpipe on this machine. Build it with -c release.",
-    subcommands: [CompareCommand.self, QueueBenchmark.self, UnpackCommand.self],
+    subcommands: [CompareCommand.self, QueueBenchmark.self, FleetBenchmark.self, UnpackCommand.self],
     defaultSubcommand: CompareCommand.self)
 }

@@ -30,6 +30,8 @@
     public let connections: Int
     /// How long a statement may take before the server ends it.
     public let statementLimit: Duration
+    /// Whether notifications wake a downloader. A simulation has no threads but its own.
+    var wakes = true
 
     /// Creates a description of a ledger. The database is not connected before the downloader starts.
     ///
@@ -62,7 +64,7 @@
     @_spi(Ledger) public func open() async throws -> any LedgerStore {
       let settings = PostgresConnection.Settings(address: address, schema: schema, statementLimit: statementLimit)
       do {
-        return try await PostgresLedgerStore.open(settings, schema: schema, connections: connections)
+        return try await PostgresLedgerStore.open(settings, schema: schema, connections: connections, wakes: wakes)
       } catch {
         throw PostgresFault.translate(error)
       }

@@ -12,6 +12,12 @@
   /// Simulates downloaders that share a ledger at a real server.
   @Suite(.endsHangs)
   struct PostgresSimulationTests {
+    private func ledger(_ address: String, _ schema: String) -> PostgresLedger {
+      var ledger = PostgresLedger(address, schema: schema, connections: 1)
+      ledger.wakes = false
+      return ledger
+    }
+
     private func simulation(processes: Int) throws -> Simulation {
       let address = try PostgresCluster.shared.get().address
       var world = SimulatedWorld.faulty
@@ -24,8 +30,7 @@
         Retry(.exponential(attempts: 6))
         machine.storage
         // One schema for each world, which outlives the processes.
-        OutsideLedger(
-          PostgresLedger(address, schema: machine.keep("ledger") { "\(DownloadID())" }, connections: 1), machine)
+        OutsideLedger(ledger(address, machine.keep("ledger") { "\(DownloadID())" }), machine)
         machine.step
       }
     }

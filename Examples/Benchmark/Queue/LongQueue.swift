@@ -2,15 +2,33 @@
 import Foundation
 import Synchronization
 
-#if SQLite
-  typealias QueueLedger = SQLiteLedger
-#else
-  typealias QueueLedger = MemoryLedger
+#if Postgres
+  import DownpipePostgres
 #endif
+
+/// The ledgers of this build.
+enum QueueLedger {
+  static func inFile(_ path: String) -> any Ledger {
+    #if SQLite
+      SQLiteLedger(path)
+    #else
+      MemoryLedger()
+    #endif
+  }
+
+  /// - Throws: `DownloadError` in a build without the trait `Postgres`.
+  static func shared(_ address: String, schema: String) throws -> any Ledger {
+    #if Postgres
+      PostgresLedger(address, schema: schema)
+    #else
+      throw DownloadError(.invalidPipeline, "this benchmark was built without PostgreSQL: add the trait Postgres")
+    #endif
+  }
+}
 
 /// A ledger with a long queue.
 struct LongQueue {
-  let ledger: QueueLedger
+  let ledger: any Ledger
   let downloads: Int
   let hosts: Int
 

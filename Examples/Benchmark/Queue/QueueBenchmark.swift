@@ -10,6 +10,10 @@ struct QueueBenchmark: AsyncParsableCommand {
 
   @Option(help: "The number of downloads.") var downloads = 1_000_000
   @Option(help: "The number of hosts.") var hosts = 10_000
+  @Option(
+    name: .customLong("ledger"),
+    help: "The connection URI of a PostgreSQL database. The benchmark makes a schema of its own in it.")
+  var shared: String?
   @Option(help: "The folder of the ledger. In memory, such as /dev/shm, the disk is not measured.")
   var folder = NSTemporaryDirectory()
   @Option(help: "The number of choices and changes to take the median of.") var samples = 1_000
@@ -22,11 +26,9 @@ struct QueueBenchmark: AsyncParsableCommand {
     let place = URL(filePath: folder).appending(path: "downpipe-benchmark-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: place) }
-    #if SQLite
-      let ledger = SQLiteLedger(place.appending(path: "ledger.sqlite").path)
-    #else
-      let ledger = MemoryLedger()
-    #endif
+    let ledger =
+      try shared.map { try QueueLedger.shared($0, schema: "bench_\(UInt32.random(in: 0...UInt32.max))") }
+      ?? QueueLedger.inFile(place.appending(path: "ledger.sqlite").path)
     let queue = LongQueue(ledger: ledger, downloads: downloads, hosts: hosts)
 
     print("\(downloads) downloads over \(hosts) hosts, 2 at once from each")

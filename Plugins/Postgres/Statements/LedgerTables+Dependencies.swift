@@ -80,6 +80,15 @@
       return waits.contains(.null)
     }
 
+    /// Those of some downloads that others wait for.
+    func needed(_ ids: [DownloadID]) throws -> [DownloadID] {
+      guard !ids.isEmpty else { return [] }
+      let keys = ids.map { StoredText.key($0.rawValue) }
+      let rows = try run("SELECT DISTINCT needed FROM dependency WHERE needed = ANY($1)", .texts(keys))
+      let found = Set((0..<rows.count).compactMap { rows.text($0, 0) })
+      return zip(ids, keys).filter { found.contains($1) }.map(\.0)
+    }
+
     /// Whether another download waits for a download.
     func isNeeded(_ id: DownloadID) throws -> Bool {
       try run("SELECT 1 FROM dependency WHERE needed = $1 LIMIT 1", .key(id.rawValue)).count > 0

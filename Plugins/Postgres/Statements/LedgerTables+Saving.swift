@@ -83,9 +83,7 @@
     func exchange(_ saves: [LedgerSave], _ request: LeaseRequest?, at now: Date) throws -> LedgerExchange {
       var exchange = LedgerExchange()
       exchange.saved = [Bool](repeating: false, count: saves.count)
-      // In the order of the generations, as every transaction locks its rows.
-      for index in saves.indices.sorted(by: { saves[$0].record.generation < saves[$1].record.generation }) {
-        let result = try save(saves[index], at: now)
+      for (index, result) in try zip(saves.indices, save(saves, at: now)) {
         exchange.saved[index] = result.isSaved
         if result.hasReleased { exchange.mayHaveReleasedDelayed = true }
         if result.isReopened { exchange.reopened.insert(saves[index].record.id) }
@@ -102,37 +100,89 @@
       var isReopened = false
     }
 
-    func save(_ save: LedgerSave, at now: Date) throws -> SaveResult {
-      var record = save.record
-      let fields = save.fields
-      var kind = PostgresValue.null
-      if fields.contains(.link) {
-        guard let linked = try linked(record) else { return SaveResult() }
-        kind = .integer(try number(of: Kind(location: linked.location, candidate: linked.candidate)))
-        (record.request, record.added, record.rank) = (linked.request, linked.added, linked.rank)
+    func save(_ save: LedgerSave, at now: Date) throws -> SaveResult { try self.save([save], at: now)[0] }
+
+    /// Saves records.
+    /// - Returns: The results in the order of the saves.
+    private func save(_ saves: [LedgerSave], at now: Date) throws -> [SaveResult] {
+      var results = [SaveResult](repeating: SaveResult(), count: saves.count)
+      var rows = [SavedRow?](repeating: nil, count: saves.count)
+      // Saves of the same fields are one statement, in the order of the generations, as every transaction locks its rows.
+      let groups = Dictionary(grouping: saves.indices) { SaveText.Key(saves[$0]) }
+      for (key, group) in groups.sorted(by: { $0.key < $1.key }) {
+        let group = group.sorted { saves[$0].record.generation < saves[$1].record.generation }
+        for (index, row) in zip(group, try write(group.map { saves[$0].record }, key, at: now)) { rows[index] = row }
       }
-      let text = SaveText(fields, keepsLease: record.phase.isActive)
-      var values = try text.columns.map { PostgresValue(try $0.value(record)) }
-      values += [
-        .real(now.timeIntervalSince1970), kind, .integer(record.generation), .key(record.id.rawValue),
-        .integer(memory.owner.number),
-      ]
-      let rows = try run(text.sql, all: values)
-      guard rows.count > 0 else { return SaveResult() }
-      let mayLearnSize = fields.contains(.checkpoint) && record.phase != .finished
-      if mayLearnSize, ByteCount(rows.integer(0, 0)) != record.checkpoint.total { try rankAnew([record.generation]) }
-      var result = SaveResult(isSaved: true)
-      guard fields.contains(.state) else { return result }
-      // A held record was active.
-      moved(from: .transferring, to: record.phase)
-      if !record.phase.isActive {
-        let isSame = try RecordColumns.work.enumerated().allSatisfy { try $1.value(record) == rows.column(0, $0 + 1) }
-        if !isSame, let isReopened = try reopen(record) {
-          result.isReopened = isReopened
-          return result
+      var finished: [DownloadID: Int] = [:]
+      for (index, save) in saves.enumerated() {
+        guard let row = rows[index] else { continue }
+        results[index] = try conclude(save, row)
+        if save.fields.contains(.state), save.record.phase == .finished, !results[index].isReopened {
+          finished[save.record.id] = index
         }
       }
-      if record.phase == .finished { result.hasReleased = try release(by: record.id, at: now) }
+      for id in try needed(finished.keys.sorted()) {
+        if let index = finished[id] { results[index].hasReleased = try release(by: id, at: now) }
+      }
+      return results
+    }
+
+    /// What a save has found in the row.
+    private struct SavedRow {
+      /// The size of the file before.
+      var total: ByteCount
+      /// The columns of ``RecordColumns/work``.
+      var work: [ColumnValue]
+    }
+
+    /// Writes fields of records with one statement, which changes no row unless the owner holds the record.
+    /// - Returns: `nil` for records that were not saved.
+    private func write(_ given: [DownloadRecord], _ key: SaveText.Key, at now: Date) throws -> [SavedRow?] {
+      guard Set(given.map(\.generation)).count == given.count else {
+        return try given.flatMap { try write([$0], key, at: now) }
+      }
+      var records: [DownloadRecord] = []
+      var kinds: [ColumnValue] = []
+      for var record in given {
+        if key.fields.contains(.link) {
+          guard let linked = try linked(record) else { continue }
+          let kind = try number(of: Kind(location: linked.location, candidate: linked.candidate))
+          (record.request, record.added, record.rank) = (linked.request, linked.added, linked.rank)
+          kinds.append(.integer(kind))
+        } else {
+          kinds.append(.null)
+        }
+        records.append(record)
+      }
+      guard !records.isEmpty else { return given.map { _ in nil } }
+      let text = SaveText.of(key)
+      var values = try text.columns.map { column in PostgresValue.array(try records.map { try column.value($0) }) }
+      values += [
+        .array(kinds), .integers(records.map(\.generation)), .texts(records.map { StoredText.key($0.id.rawValue) }),
+        .real(now.timeIntervalSince1970), .integer(memory.owner.number),
+      ]
+      let rows = try run(text.sql, all: values)
+      var found: [Int64: SavedRow] = [:]
+      for row in 0..<rows.count {
+        guard let generation = rows.integer(row, 0) else { continue }
+        let work = RecordColumns.work.indices.map { rows.column(row, $0 + 2) }
+        found[generation] = SavedRow(total: ByteCount(rows.integer(row, 1)), work: work)
+      }
+      return given.map { found[$0.generation] }
+    }
+
+    /// What follows from a save.
+    private func conclude(_ save: LedgerSave, _ row: SavedRow) throws -> SaveResult {
+      let record = save.record
+      let mayLearnSize = save.fields.contains(.checkpoint) && record.phase != .finished
+      if mayLearnSize, row.total != record.checkpoint.total { try rankAnew([record.generation]) }
+      var result = SaveResult(isSaved: true)
+      guard save.fields.contains(.state) else { return result }
+      // A held record was active.
+      moved(from: .transferring, to: record.phase)
+      guard !record.phase.isActive else { return result }
+      let isSame = try RecordColumns.work.enumerated().allSatisfy { try $1.value(record) == row.work[$0] }
+      if !isSame, let isReopened = try reopen(record) { result.isReopened = isReopened }
       return result
     }
 
@@ -157,39 +207,59 @@
     }
   }
 
-  /// The statement of a save, one for each set of fields. It changes no row unless the owner holds the record.
+  /// The statement of saves, one for each set of fields.
   ///
-  /// It returns the size of the file before, and the columns of ``RecordColumns/work``.
+  /// Its parameters are arrays of the columns, the kinds or nulls, generations and ids, then the time and the owner. It
+  /// returns of each saved row the generation, the size of the file before, and the columns of ``RecordColumns/work``.
   private struct SaveText: Sendable {
-    /// The columns of the first parameters. The time, the kind or a null, generation, id and owner follow.
+    struct Key: Hashable, Comparable {
+      var fields: RecordFields
+      /// Whether the owner holds the record no longer.
+      var givesBack: Bool
+
+      init(_ save: LedgerSave) {
+        fields = save.fields
+        givesBack = fields.contains(.state) && !save.record.phase.isActive
+      }
+
+      private var number: Int { fields.rawValue << 1 | (givesBack ? 1 : 0) }
+
+      static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+    }
+
     let columns: [RecordColumn]
     let sql: String
 
-    private static let known = Mutex<[Int: SaveText]>([:])
+    private static let known = Mutex<[Key: SaveText]>([:])
 
-    init(_ fields: RecordFields, keepsLease: Bool) {
-      let givesBack = fields.contains(.state) && !keepsLease
-      let index = fields.rawValue << 1 | (givesBack ? 1 : 0)
-      self = Self.known.withLock { known in
-        if let text = known[index] { return text }
-        let text = SaveText(fields, givesBack: givesBack)
-        known[index] = text
+    static func of(_ key: Key) -> SaveText {
+      known.withLock { known in
+        if let text = known[key] { return text }
+        let text = SaveText(key)
+        known[key] = text
         return text
       }
     }
 
-    private init(_ fields: RecordFields, givesBack: Bool) {
-      columns = RecordColumns.columns(fields)
+    private init(_ key: Key) {
+      columns = RecordColumns.columns(key.fields)
       let count = columns.count
-      var assignments = columns.enumerated().map { "\($1.name) = $\($0 + 1)" }
-      assignments.append("updated_at = $\(count + 1)")
-      assignments.append("kind = coalesce($\(count + 2), kind)")
-      if givesBack { assignments.append("owner = NULL, lease = NULL, is_outdated = NULL") }
+      let names = columns.map(\.name)
+      var assignments = names.map { "\($0) = new.\($0)" }
+      assignments.append("updated_at = $\(count + 4)::float8")
+      if key.fields.contains(.link) { assignments.append("kind = new.new_kind") }
+      if key.givesBack { assignments.append("owner = NULL, lease = NULL, is_outdated = NULL") }
+      let arrays = names.enumerated().map { "$\($0 + 1)::\(Schema.type(of: $1))[]" }
+      let more = ["$\(count + 1)::bigint[]", "$\(count + 2)::bigint[]", "$\(count + 3)::text[]"]
+      let given = (names + ["new_kind", "new_generation", "new_id"]).joined(separator: ", ")
       sql = """
         UPDATE download SET \(assignments.joined(separator: ", "))
-        FROM (SELECT generation AS number, total AS known FROM download WHERE generation = $\(count + 3) FOR UPDATE) AS old
-        WHERE generation = old.number AND id = $\(count + 4) AND owner = $\(count + 5)
-        RETURNING old.known, \(RecordColumns.names(RecordColumns.work))
+        FROM (
+          SELECT old.total AS known, given.* FROM unnest(\((arrays + more).joined(separator: ", "))) AS given (\(given))
+          JOIN download AS old ON old.generation = given.new_generation ORDER BY old.generation FOR UPDATE OF old
+        ) AS new
+        WHERE download.generation = new.new_generation AND download.id = new.new_id AND download.owner = $\(count + 5)
+        RETURNING download.generation, new.known, \(RecordColumns.work.map { "download." + $0.name }.joined(separator: ", "))
         """
     }
   }

@@ -64,7 +64,7 @@
       for (phase, gain) in gains.sorted(by: { $0.key.rawValue < $1.key.rawValue }) where gain != 0 {
         _ = try run(
           """
-          INSERT INTO tally AS t VALUES ($1, pg_backend_pid() % 64, $2)
+          INSERT INTO tally AS t VALUES ($1, pg_backend_pid() % 256, $2)
           ON CONFLICT (phase, shard) DO UPDATE SET count = t.count + excluded.count
           """, .text(phase.rawValue), .integer(Int64(gain)))
       }

@@ -21,10 +21,12 @@
     private let hasRanked = Atomic(false)
     private let isClosed = Atomic(false)
 
-    /// - Parameter clock: The clock of this machine.
+    /// - Parameters:
+    ///   - wakes: Whether notifications appear in ``changesByOthers``.
+    ///   - clock: The clock of this machine.
     /// - Throws: ``PostgresFault``, and `DownloadError` if a newer program has made the tables.
     static func open(
-      _ settings: PostgresConnection.Settings, schema: String, connections: Int,
+      _ settings: PostgresConnection.Settings, schema: String, connections: Int, wakes: Bool = true,
       clock: @escaping @Sendable () -> Date = { Date() }
     ) async throws -> PostgresLedgerStore {
       let pool = try PostgresPool(settings, connections: connections)
@@ -42,7 +44,7 @@
         let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
         let watchers = OpenLedgers.watchers(of: ledger)
         let announcements = try Announcements(settings, ledger: ledger, opening: (number, identity.text)) {
-          watchers.tell(identity.text)
+          if wakes { watchers.tell(identity.text) }
         }
         return PostgresLedgerStore(identity, pool, memory, watchers, announcements)
       } catch {
