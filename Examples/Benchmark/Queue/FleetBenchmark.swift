@@ -15,6 +15,8 @@ struct FleetBenchmark: AsyncParsableCommand {
   @Option(help: "The numbers of workers, one measurement for each.") var workers = [1, 2, 4, 8]
   @Option(help: "How many downloads a worker runs at once.") var jobs = 16
   @Option(help: "How often each number of workers is measured.") var repeats = 3
+  @Option(help: "The folder of the files. In memory, such as /dev/shm, the disk is not measured.")
+  var folder = NSTemporaryDirectory()
   @Option(help: .hidden) var workIn: String?
 
   func validate() throws {
@@ -25,18 +27,20 @@ struct FleetBenchmark: AsyncParsableCommand {
 
   func run() async throws {
     if let workIn { return try await work(in: workIn) }
+    let place = URL(filePath: folder).appending(path: "downpipe-benchmark-\(UUID().uuidString)").path
+    defer { try? FileManager.default.removeItem(atPath: place) }
     for count in workers {
       var rates: [Double] = []
-      for _ in 0..<repeats { rates.append(try await measure(count)) }
+      for _ in 0..<repeats { rates.append(try await measure(count, place)) }
       rates.sort()
       let shown = rates.map { String(format: "%.0f", $0) }.joined(separator: ", ")
       print("\(count) workers: \(String(format: "%.0f", rates[rates.count / 2])) downloads per second (\(shown))")
     }
   }
 
-  private func measure(_ count: Int) async throws -> Double {
+  private func measure(_ count: Int, _ place: String) async throws -> Double {
     let schema = "bench_\(UInt32.random(in: 0...UInt32.max))"
-    let filler = try await downloader(in: schema, scope: .ids([]))
+    let filler = try await downloader(in: schema, MemoryStore(), scope: .ids([]))
     for start in stride(from: 0, to: downloads, by: 5_000) {
       try await filler.add(
         contentsOf: (start..<min(start + 5_000, downloads)).compactMap { number in
@@ -45,7 +49,7 @@ struct FleetBenchmark: AsyncParsableCommand {
     }
     let begin = ContinuousClock.now
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<count { group.addTask { try await start(in: schema) } }
+      for number in 0..<count { group.addTask { try await start(in: schema, "\(place)/\(schema)-\(number)") } }
       try await group.waitForAll()
     }
     let time = begin.duration(to: .now)
@@ -55,10 +59,10 @@ struct FleetBenchmark: AsyncParsableCommand {
     return Double(downloads) / (time / .seconds(1))
   }
 
-  private func start(in schema: String) async throws {
+  private func start(in schema: String, _ folder: String) async throws {
     let process = Process()
     process.executableURL = URL(filePath: CommandLine.arguments[0])
-    process.arguments = ["fleet", "--ledger", ledger, "--jobs", "\(jobs)", "--work-in", schema]
+    process.arguments = ["fleet", "--ledger", ledger, "--jobs", "\(jobs)", "--folder", folder, "--work-in", schema]
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
       process.terminationHandler = { process in
         continuation.resume(
@@ -69,15 +73,15 @@ struct FleetBenchmark: AsyncParsableCommand {
   }
 
   private func work(in schema: String) async throws {
-    let downloader = try await downloader(in: schema, scope: .all)
+    let downloader = try await downloader(in: schema, FileStore(folder), scope: .all)
     try await downloader.waitUntilIdle()
     await downloader.shutdown()
   }
 
-  private func downloader(in schema: String, scope: LeaseScope) async throws -> Downloader {
+  private func downloader(in schema: String, _ storage: some Storage, scope: LeaseScope) async throws -> Downloader {
     try await Downloader(options: DownloaderOptions(scope: scope)) {
       EmptySource()
-      MemoryStore()
+      storage
       PriorityQueue()
       Limits(concurrent: jobs)
       try QueueLedger.shared(ledger, schema: schema)
