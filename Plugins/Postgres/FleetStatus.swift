@@ -48,7 +48,9 @@
     public var workers: [Worker] = []
     /// The number of failed downloads by the code of their error and the HTTP status, such as `timedOut` and `httpStatus 404`.
     public var failures: [String: Int] = [:]
-    /// The lease that ends first. If that is long ago, no worker is there that would take the download over.
+    /// When the server was asked, by its clock, as the other dates.
+    public var observedAt = Date()
+    /// The lease that ends first. If that is long before ``observedAt``, no worker is there that would take the download over.
     public var firstLeaseEnd: Date? { workers.compactMap(\.leaseEnd).min() }
 
     /// Creates the status of an empty ledger.
@@ -103,9 +105,11 @@
       var gains: [Int64: Int64] = [:]
       for (generation, now) in try Self.sizes(connection) {
         guard let old = before[generation], old.owner == now.owner else { continue }
-        gains[now.owner, default: 0] += max(0, now.bytes - old.bytes)
+        // A damaged number must not overflow.
+        let gain = min(max(0, max(0, now.bytes) - max(0, old.bytes)), 1 << 50)
+        gains[now.owner] = min(gains[now.owner, default: 0] + gain, 1 << 50)
       }
-      let seconds = max(time / .seconds(1), 0.001)
+      let seconds = max(time / .seconds(1), 0.01)
       let rows = try connection.run(
         """
         SELECT number, opening.owner, extract(epoch FROM opened_at), extract(epoch FROM seen_at),
@@ -123,9 +127,11 @@
             host: owner?.host ?? "", process: owner?.process ?? 0, openedAt: Self.date(rows.real(row, 2)),
             seenAt: Self.date(rows.real(row, 3)), isHeard: rows.boolean(row, 4) ?? false,
             running: Int(rows.integer(row, 5) ?? 0), bytesPerSecond: Int64(Double(gains[number] ?? 0) / seconds),
-            leaseEnd: rows.real(row, 6).map(Date.init(timeIntervalSince1970:))))
+            leaseEnd: rows.real(row, 6).map(Self.date)))
       }
-      for (phase, count) in try LedgerTables.counts(connection) { status.counts[phase] = count }
+      status.counts = try LedgerTables.counts(connection)
+      let clock = try connection.run("SELECT extract(epoch FROM clock_timestamp())")
+      status.observedAt = Self.date(clock.real(0, 0))
       let failures = try connection.run(
         """
         SELECT concat_ws(
@@ -138,6 +144,9 @@
       }
     }
 
-    private static func date(_ seconds: Double?) -> Date { Date(timeIntervalSince1970: seconds ?? 0) }
+    /// A damaged number is far in the past.
+    private static func date(_ seconds: Double?) -> Date {
+      Date(timeIntervalSince1970: seconds.flatMap { (-1e11...1e11).contains($0) ? $0 : nil } ?? 0)
+    }
   }
 #endif

@@ -14,7 +14,7 @@
   /// sessions, not transactions.
   ///
   /// A change is durable when the server has committed it, as far as its settings `fsync` and `synchronous_commit` say. While
-  /// the server cannot be reached, downloads that run go on, and what they have to save waits.
+  /// the server cannot be reached, downloads that run go on until shortly before their leases end; what they have to save waits.
   ///
   /// Partials stay where they were begun. A download whose lease moves to another machine goes on from what the storage of
   /// that machine has: from the beginning, unless they share the storage.

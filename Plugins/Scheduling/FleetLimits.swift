@@ -9,8 +9,8 @@ public import DownpipeCore
 /// The ledger counts, so that the limits also hold between machines. It has to be one that can: a downloader with another
 /// one does not start. All workers need the same limits; otherwise each keeps its own, and counts the downloads of all.
 ///
-/// A download counts until its outcome is in the ledger. The downloads of a worker that has died count until their leases
-/// have expired. One that was started by hand starts beyond the limits, and does not count. The limit per host does not
+/// A download counts until its outcome is in the ledger. The downloads of a worker that has died count until another one has
+/// taken them back, after their leases have expired. One that was started by hand starts beyond the limits, and does not count. The limit per host does not
 /// apply to URLs without a host.
 public struct FleetLimits: AdmissionPolicy, Hashable {
   /// The most downloads that run at once at all workers; no limit when `nil`.

@@ -38,7 +38,8 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   #if Postgres
-    static func text(_ status: FleetStatus, at now: Date = Date()) -> String {
+    static func text(_ status: FleetStatus) -> String {
+      let now = status.observedAt
       var lines: [String] = []
       let phases = DownloadState.Phase.allCases.compactMap { phase in
         status.counts[phase].map { "\(phase.rawValue) \($0)" }

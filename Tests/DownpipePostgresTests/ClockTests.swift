@@ -57,5 +57,19 @@
       #expect(try await late.reclaim(at: Self.late() + 3_011) == 1)
       for store in [early, late] { try await store.close() }
     }
+
+    @Test("A renewal that had to wait does not end a lease that was made meanwhile")
+    func lateRenewal() async throws {
+      let ledger = try TestLedger()
+      let (owner, other) = (try await ledger.open(), try await ledger.open())
+      let begin = Date()
+      try await owner.fill(["a"], at: begin)
+      #expect(try await owner.leaseAll(at: begin, for: 60).map(\.id) == ["a"])
+      try ledger.connect().renameOwners()
+      try await owner.renewLeases(until: begin + 30)
+      #expect(try await other.reclaim(at: begin + 45) == 0)
+      #expect(try await other.reclaim(at: begin + 61) == 1)
+      for store in [owner, other] { try await store.close() }
+    }
   }
 #endif

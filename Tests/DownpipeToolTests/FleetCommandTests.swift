@@ -19,6 +19,11 @@ struct FleetCommandTests {
     }
     #expect(try LedgerLocation("/tmp/postgres:/x") == .file("/tmp/postgres:/x"))
     #expect(try !LedgerLocation("ledger.sqlite").isShared)
+    #expect {
+      try LedgerLocation("dbname=x password=secret")
+    } throws: {
+      ($0 as? UsageError).map { !"\($0)".contains("secret") } ?? false
+    }
     #expect(try LedgerLocation("/nowhere/ledger").isMissing && !LedgerLocation("postgres://h/d").isMissing)
   }
 
@@ -43,11 +48,12 @@ struct FleetCommandTests {
           bytesPerSecond: 3 << 20, leaseEnd: lease.map(now.addingTimeInterval))
       }
       var status = FleetStatus()
-      #expect(StatusCommand.text(status, at: now) == "queue: empty\nworkers: 0 heard of in the last 30 s\n")
+      status.observedAt = now
+      #expect(StatusCommand.text(status) == "queue: empty\nworkers: 0 heard of in the last 30 s\n")
       status.counts = [.waiting: 3, .failed: 2]
       status.failures = ["timedOut": 1, "httpStatus 404": 9]
       status.workers = [worker("a\u{1B}[31m", heard: true, lease: 20), worker("", heard: false, lease: -5)]
-      let lines = StatusCommand.text(status, at: now).split(separator: "\n").map(String.init)
+      let lines = StatusCommand.text(status).split(separator: "\n").map(String.init)
       #expect(lines[0] == "queue: waiting 3, failed 2")
       #expect(lines[1] == "failures: httpStatus 404 9, timedOut 1")
       #expect(lines[2] == "first lease ended 5 s ago")

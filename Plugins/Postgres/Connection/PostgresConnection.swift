@@ -100,7 +100,11 @@
       PQsetNoticeReceiver(handle, { _, _ in }, nil)
       guard PQsetnonblocking(handle, 1) == 0 else { throw lost() }
       let limit = Int(settings.statementLimit / .milliseconds(1))
-      var texts = ["standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'"]
+      var texts = [
+        "standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'",
+        // Each statement sees what was committed before it began, also behind a lock.
+        "default_transaction_isolation = 'read committed'",
+      ]
       // So that the server ends the statement of a program that is gone, with its locks (since version 14).
       if PQserverVersion(handle) >= 140_000 { texts.append("client_connection_check_interval = '10s'") }
       if let schema = settings.schema { texts.append("search_path = \(Schema.quoted(schema))") }

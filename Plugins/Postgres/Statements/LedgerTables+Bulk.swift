@@ -149,9 +149,14 @@
 
     // MARK: Leases
 
+    /// Never earlier than before: a renewal that had to wait may find downloads that were leased meanwhile.
     func renewLeases(until lease: Date) throws {
       _ = try run(
-        "UPDATE download SET lease = \(Self.serverTime(of: "$1", clock: "$3")) WHERE owner = $2",
+        """
+        UPDATE download SET lease = greatest(lease, \(Self.serverTime(of: "$1", clock: "$3")))
+        FROM (SELECT generation AS held FROM download WHERE owner = $2 ORDER BY generation FOR UPDATE) AS own
+        WHERE generation = own.held AND owner = $2
+        """,
         .real(lease.timeIntervalSince1970), .integer(memory.owner.number), memory.clockNow)
     }
 
@@ -178,6 +183,14 @@
         DELETE FROM opening WHERE (number = ANY($1) OR seen_at < clock_timestamp() - interval '1 day')
           AND number <> ALL($2) AND NOT EXISTS (SELECT 1 FROM download WHERE download.owner = number)
         """, .integers(gone), .integers(alive))
+      // What a lease in progress has inserted is not seen here.
+      _ = try run(
+        """
+        DELETE FROM counted WHERE ctid IN (
+          SELECT counted.ctid FROM counted WHERE NOT EXISTS (
+            SELECT 1 FROM download WHERE download.generation = counted.generation AND owner IS NOT NULL)
+          LIMIT 10000 FOR UPDATE SKIP LOCKED)
+        """)
       return count
     }
 

@@ -27,7 +27,7 @@
       passedOver = search.passedOver
       memory.tookOnce(search.taken.count)
       for (candidate, due) in search.held { memory.hold(candidate, until: due, for: request) }
-      try count(search.counted)
+      try count(search.counted, of: search.taken)
       return try take(search.taken, request)
     }
 
@@ -134,7 +134,7 @@
       case .download(let generation):
         _ = try run("SELECT 1 FROM download WHERE generation = $1 FOR UPDATE", .integer(generation))
       case .limit(let key):
-        _ = try run("SELECT pg_advisory_xact_lock(hashtextextended($1, \(Schema.limitSeed)))", .stored(key))
+        _ = try run("SELECT pg_advisory_xact_lock(\(Schema.limitHash("$1")))", limitKey(key))
       }
     }
 
@@ -196,44 +196,66 @@
       guard !search.skipped.contains(line) else { return }
       var keys: [String] = []
       for limit in limits(line) {
-        if search.room[limit.key] == nil { search.room[limit.key] = try room(in: limit) }
-        switch search.room[limit.key] ?? .busy {
-        case .free(let count) where count > 0: keys.append(limit.key)
-        case .free: return search.skip(line)
-        case .busy:
+        if search.leased[limit.key] == nil { try look(at: limit, &search) }
+        switch search.leased[limit.key] {
+        case .count(let count)? where count < limit.most: if !keys.contains(limit.key) { keys.append(limit.key) }
+        case .count?: return search.skip(line)
+        case .busy?:
           // Another worker leases for this limit in this moment.
           search.passedOver = search.passedOver ?? .limit(limit.key)
           return search.skip(line)
+        case nil:
+          // The server's room for locks is small. Another look goes on.
+          search.passedOver = search.passedOver ?? .limit(limit.key)
+          search.isOver = true
+          return
         }
       }
       search.consider(found, countingFor: keys)
     }
 
-    /// How many more downloads a limit of all workers permits. The limit stays locked until the end of the transaction, so
-    /// that no other one leases for it.
-    private func room(in limit: SharedLimit) throws -> LeaseSearch.Room {
-      let key = PostgresValue.stored(limit.key)
-      let locked = try run("SELECT pg_try_advisory_xact_lock(hashtextextended($1, \(Schema.limitSeed)))", key)
-      guard locked.boolean(0, 0) == true else { return .busy }
+    /// The largest number of limits of all workers that one transaction locks.
+    private static let mostLocks = 500
+
+    /// Counts the leased downloads of a limit of all workers. Unless it is full, it stays locked until the end of the
+    /// transaction, so that no other one leases for it.
+    private func look(at limit: SharedLimit, _ search: inout LeaseSearch) throws {
+      // The end of a download is announced: a full limit needs no lock.
+      let count = try leased(for: limit)
+      if count >= limit.most {
+        search.leased[limit.key] = .count(count)
+        return
+      }
+      guard search.locks < Self.mostLocks else { return }
+      search.locks += 1
+      let locked = try run("SELECT pg_try_advisory_xact_lock(\(Schema.limitHash("$1")))", limitKey(limit.key))
       // A statement of its own, which sees what was committed before the lock was free.
-      let counted = try run(
-        """
-        WITH ended AS (
-          DELETE FROM counted WHERE key = hashtextextended($1, \(Schema.limitSeed)) AND NOT EXISTS (
-            SELECT 1 FROM download WHERE download.generation = counted.generation AND owner IS NOT NULL))
-        SELECT count(*) FROM counted JOIN download USING (generation)
-        WHERE key = hashtextextended($1, \(Schema.limitSeed)) AND owner IS NOT NULL
-        """, key)
-      return .free(limit.most - Int(counted.integer(0, 0) ?? 0))
+      search.leased[limit.key] = locked.boolean(0, 0) == true ? .count(try leased(for: limit)) : .busy
     }
 
-    private func count(_ counted: [(key: String, generation: Int64)]) throws {
-      guard !counted.isEmpty else { return }
+    private func leased(for limit: SharedLimit) throws -> Int {
+      let rows = try run(
+        """
+        SELECT count(*) FROM counted JOIN download USING (generation)
+        WHERE key = \(Schema.limitHash("$1")) AND owner IS NOT NULL
+        """, limitKey(limit.key))
+      return Int(rows.integer(0, 0) ?? 0)
+    }
+
+    /// Locks are those of the database, in which other schemas may have ledgers.
+    private func limitKey(_ key: String) -> PostgresValue { .stored(memory.schema + " " + key) }
+
+    /// Notes which limits of all workers the taken downloads count for.
+    private func count(_ counted: [(key: String, generation: Int64)], of taken: [DownloadRecord]) throws {
+      guard !taken.isEmpty, !counted.isEmpty else { return }
+      // Of earlier leases.
+      _ = try run("DELETE FROM counted WHERE generation = ANY($1)", .integers(taken.map(\.generation)))
       _ = try run(
         """
-        INSERT INTO counted SELECT hashtextextended(key, \(Schema.limitSeed)), generation
+        INSERT INTO counted SELECT \(Schema.limitHash("key")), generation
         FROM unnest($1::text[], $2::bigint[]) AS new (key, generation) ON CONFLICT DO NOTHING
-        """, .texts(counted.map { StoredText.stored($0.key) }), .integers(counted.map(\.generation)))
+        """, .texts(counted.map { StoredText.stored(memory.schema + " " + $0.key) }),
+        .integers(counted.map(\.generation)))
     }
 
     // MARK: Lanes
@@ -353,15 +375,18 @@
       skipped = held
     }
 
-    /// How many more downloads a limit of all workers permits.
-    enum Room {
-      case free(Int)
-      /// Another worker has locked the limit.
+    /// What is known of a limit of all workers.
+    enum Leased {
+      /// The number of leased downloads that count for it.
+      case count(Int)
+      /// Another worker has locked it.
       case busy
     }
 
-    /// The limits of all workers that this search has locked, or could not lock.
-    var room: [String: Room] = [:]
+    /// The limits of all workers that this search has looked at.
+    var leased: [String: Leased] = [:]
+    /// How many of them it has tried to lock.
+    var locks = 0
     /// The taken downloads that count for limits of all workers.
     private(set) var counted: [(key: String, generation: Int64)] = []
 
@@ -380,7 +405,7 @@
       case .take:
         taken.append(record)
         for key in keys {
-          if case .free(let count) = room[key] { room[key] = .free(count - 1) }
+          if case .count(let count) = leased[key] { leased[key] = .count(count + 1) }
           counted.append((key, record.generation))
         }
       case .skip: skipped.insert(line)

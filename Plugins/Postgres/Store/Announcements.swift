@@ -76,6 +76,9 @@
       do { try announceNow(over: connection) } catch { state.withLock { $0.owes = true } }
     }
 
+    /// Wakes the store a little later: a lease has not seen everything.
+    func oweWake() { state.withLock { $0.owesWake = true } }
+
     /// Announces what was left for later.
     func announceRest(over connection: PostgresConnection) {
       guard state.withLock({ $0.owes }) else { return }

@@ -132,10 +132,12 @@
             (leased, next) = try LedgerTables.change(connection, memory) { (try $0.lease(request), $0.passedOver) }
             more += leased
           } catch let fault as PostgresFault where fault.kind != .commitUnknown {
-            // The first transaction holds. Who keeps downloads locked for long changes many, and tells it afterwards.
-            break
+            // The first transaction holds.
+            announcements.oweWake()
+            next = nil
           }
         }
+        if next != nil { announcements.oweWake() }
         if concernsOthers(value) { announcements.announce(over: connection) }
         return (value, more)
       }

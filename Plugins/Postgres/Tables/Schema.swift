@@ -93,6 +93,7 @@
         "CREATE INDEX dependency_generation ON dependency (generation)",
         // The leased downloads that count for limits of all workers, and some that have ended since.
         "CREATE TABLE counted (key bigint, generation bigint, PRIMARY KEY (key, generation))",
+        "CREATE INDEX counted_generation ON counted (generation)",
         "CREATE SEQUENCE generation",
         // Room in the pages for the next version of a row: most changes need no new entry in an index then.
         "CREATE TABLE download (\(lines.joined(separator: ", "))) WITH (fillfactor = 80)",
@@ -186,7 +187,11 @@
     /// The first number of the locks of this program.
     static let lock = 0x646f_776e
     /// The seed of the hashes of limits of all workers.
-    static let limitSeed = 0x646f_776e
+    private static let limitSeed = 0x646f_776e
+
+    /// The hash of a limit of all workers, for its rows in `counted` and for its lock.
+    static func limitHash(_ key: String) -> String { "hashtextextended(\(key), \(limitSeed))" }
+
     /// The second number of the lock for changes of dependencies.
     static let dependencyLock = 1
 

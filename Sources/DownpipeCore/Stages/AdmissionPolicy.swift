@@ -47,7 +47,7 @@ public protocol AdmissionPolicy: Stage {
   var hasSharedLimits: Bool { get }
   /// The limits for all downloaders of the ledger together that a candidate counts for.
   ///
-  /// They are asked after ``admit(_:beside:)``, while the ledger leases. The function must be pure and cheap.
+  /// They are asked before ``admit(_:beside:)``, while the ledger leases. The function must be pure and cheap.
   func sharedLimits(for candidate: Candidate) -> [SharedLimit]
 }
 

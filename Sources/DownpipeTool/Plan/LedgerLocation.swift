@@ -14,6 +14,15 @@ enum LedgerLocation: Sendable, Hashable {
   /// - Parameter text: A path, or the connection URI of a database.
   init(_ text: String) throws(UsageError) {
     let isDatabase = ["postgres://", "postgresql://"].contains { text.lowercased().hasPrefix($0) }
+    // Not shown: it may contain a password.
+    let isKeywords =
+      !text.contains("/")
+      && ["host", "hostaddr", "service", "dbname", "user", "password"].contains {
+        text.hasPrefix($0 + "=") || text.contains(" " + $0 + "=")
+      }
+    guard isDatabase || !isKeywords else {
+      throw UsageError("--ledger: write the address of a database as postgresql://user@host/database")
+    }
     self = isDatabase ? .database(text) : .file(try Folder.absolutePath(text))
   }
 

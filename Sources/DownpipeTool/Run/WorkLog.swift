@@ -77,6 +77,7 @@ extension WorkLog.Counts {
     var attempt = attempts[event.id] ?? WorkLog.Attempt()
     switch event.kind {
     case .state(let state): return state.phase.isActive ? nil : attempts.removeValue(forKey: event.id)
+    case .removed: return attempts.removeValue(forKey: event.id)
     case .started(let number, let start): attempt = WorkLog.Attempt(number: number, start: start, received: start)
     case .attemptFailed(let error): attempt.number = max(attempt.number, error.attempt ?? 0)
     case .progress(let progress): attempt.received = progress.received

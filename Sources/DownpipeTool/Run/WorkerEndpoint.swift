@@ -42,9 +42,9 @@ struct WorkerEndpoint: Sendable {
           .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
           .bind(host: address.host, port: address.port) { channel in
             channel.eventLoop.makeCompletedFuture {
-              // Who opens a connection and says nothing does not hold it for ever.
-              try channel.pipeline.syncOperations.addHandler(IdleStateHandler(readTimeout: .seconds(60)))
-              try channel.pipeline.syncOperations.addHandler(CloseWhenIdle())
+              // Who says nothing, or little and slowly, does not hold a connection for ever.
+              let end = channel.eventLoop.scheduleTask(in: Self.longestConnection) { channel.close(promise: nil) }
+              channel.closeFuture.whenComplete { _ in end.cancel() }
               try channel.pipeline.syncOperations.configureHTTPServerPipeline()
               return try Connection(wrappingChannelSynchronously: channel)
             }
@@ -55,6 +55,8 @@ struct WorkerEndpoint: Sendable {
       OutputFile.warn("listening at http://\(address.host):\(server.channel.localAddress?.port ?? address.port)")
     }
 
+    /// A monitor that keeps its connection opens another one then.
+    private static let longestConnection: TimeAmount = .minutes(2)
     /// The largest number of connections at a time; a monitor needs one.
     private static let mostConnections = 64
 
@@ -83,7 +85,8 @@ struct WorkerEndpoint: Sendable {
           switch part {
           case .head(let head):
             path = head.method == .GET ? head.uri.split(separator: "?").first.map(String.init) : nil
-          case .body: break
+          // A monitor sends none.
+          case .body: return
           case .end:
             var answer = (isGood: false, text: "not found\n")
             var status = HTTPResponseStatus.notFound
@@ -98,18 +101,6 @@ struct WorkerEndpoint: Sendable {
             let head = HTTPResponseHead(version: .http1_1, status: status, headers: fields)
             try await replies.write(contentsOf: [.head(head), .body(.byteBuffer(body)), .end(nil)])
           }
-        }
-      }
-    }
-
-    private final class CloseWhenIdle: ChannelInboundHandler, Sendable {
-      typealias InboundIn = ByteBuffer
-
-      func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is IdleStateHandler.IdleStateEvent {
-          context.close(promise: nil)
-        } else {
-          context.fireUserInboundEventTriggered(event)
         }
       }
     }
