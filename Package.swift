@@ -387,6 +387,7 @@ let package = Package(
       "DownpipeTool",
       [
         "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        .target(name: "DownpipePostgres", condition: postgres),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),

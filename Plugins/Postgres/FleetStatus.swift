@@ -64,7 +64,6 @@
     /// - Throws: `DownloadError` with `.ledger` if the database cannot be reached or has no ledger in the schema;
     ///   `CancellationError` if the task is cancelled.
     public func status(observing interval: Duration = .seconds(1)) async throws -> FleetStatus {
-      let settings = PostgresConnection.Settings(address: address, schema: schema, statementLimit: statementLimit)
       do {
         let pool = try PostgresPool(settings, connections: 1)
         defer { pool.close() }

@@ -14,7 +14,8 @@
   /// sessions, not transactions.
   ///
   /// A change is durable when the server has committed it, as far as its settings `fsync` and `synchronous_commit` say. While
-  /// the server cannot be reached, downloads that run go on until shortly before their leases end; what they have to save waits.
+  /// the server cannot be reached, downloads that run go on until shortly before their leases end; what they have to save
+  /// waits.
   ///
   /// Partials stay where they were begun. A download whose lease moves to another machine goes on from what the storage of
   /// that machine has: from the beginning, unless they share the storage.
@@ -52,6 +53,10 @@
       self.statementLimit = statementLimit
     }
 
+    var settings: PostgresConnection.Settings {
+      PostgresConnection.Settings(address: address, schema: schema, statementLimit: statementLimit)
+    }
+
     /// The database and the schema, as the pipeline prints them: without the user and the password.
     public var summary: String {
       let place = (try? PostgresAddress(address))?.summary ?? ""
@@ -62,7 +67,6 @@
     ///
     /// - Throws: `DownloadError` with `.ledger`, whose message says why the database cannot be used and what to do.
     @_spi(Ledger) public func open() async throws -> any LedgerStore {
-      let settings = PostgresConnection.Settings(address: address, schema: schema, statementLimit: statementLimit)
       do {
         return try await PostgresLedgerStore.open(settings, schema: schema, connections: connections, wakes: wakes)
       } catch {

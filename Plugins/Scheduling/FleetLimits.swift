@@ -10,8 +10,8 @@ public import DownpipeCore
 /// one does not start. All workers need the same limits; otherwise each keeps its own, and counts the downloads of all.
 ///
 /// A download counts until its outcome is in the ledger. The downloads of a worker that has died count until another one has
-/// taken them back, after their leases have expired. One that was started by hand starts beyond the limits, and does not count. The limit per host does not
-/// apply to URLs without a host.
+/// taken them back, after their leases have expired. One that was started by hand starts beyond the limits, and does not
+/// count. The limit per host does not apply to URLs without a host.
 public struct FleetLimits: AdmissionPolicy, Hashable {
   /// The most downloads that run at once at all workers; no limit when `nil`.
   public let concurrent: Int?
@@ -73,15 +73,6 @@ public struct FleetLimits: AdmissionPolicy, Hashable {
 
   /// The same limits for this worker alone: what it runs itself needs no look into the ledger.
   public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
-    if let concurrent, running.total >= concurrent { return .full("\(running.total) downloads are running") }
-    if let perHost, !candidate.host.isEmpty, let count = running.perHost[candidate.host], count >= perHost {
-      return .hostFull("\(count) downloads from \(candidate.host) are running")
-    }
-    for tag in candidate.tags.filter({ perTag[$0] != nil }).sorted() {
-      if let most = perTag[tag], let count = running.perTag[tag], count >= most {
-        return .refused("\(count) downloads tagged “\(tag)” are running")
-      }
-    }
-    return .admitted
+    Limits(concurrent: concurrent ?? .max, perHost: perHost, perTag: perTag).admit(candidate, beside: running)
   }
 }

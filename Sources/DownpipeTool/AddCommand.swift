@@ -41,13 +41,9 @@ struct AddCommand: AsyncParsableCommand {
     var settings = PipelineSettings(directory: directory, ledger: try folder.usableLocation(directory: directory))
     settings.hasSource = false
     settings.isForAnyFolder = isShared
-    let downloader: Downloader
-    do {
-      // The ranks are those of the commands that run the downloads, and nothing is leased here.
-      downloader = try await Downloader(Pipeline(settings), options: DownloaderOptions(scope: .ids([])))
-    } catch let error as DownloadError {
-      throw UsageError(error.sentence)
-    }
+    // The ranks are those of the commands that run the downloads, and nothing is leased here.
+    let options = DownloaderOptions(scope: .ids([]))
+    let downloader = try await Downloader.starting(Pipeline(settings), options: options)
     var adding = Adding(downloader: downloader, plan: plan)
     do {
       try await adding.add(plan.urls)
@@ -101,7 +97,8 @@ struct AddCommand: AsyncParsableCommand {
 
     func summary(isJSON: Bool) -> String {
       if isJSON {
-        return "{\"added\":\(added),\"known\":\(known),\"refused\":\(refused)}\n"
+        let object: JSONObject = ["added": added, "known": known, "refused": refused]
+        return object.json + "\n"
       }
       let parts = ["\(added) added", known > 0 ? "\(known) known" : "", refused > 0 ? "\(refused) refused" : ""]
       return parts.filter { !$0.isEmpty }.joined(separator: ", ") + "\n"

@@ -72,8 +72,15 @@ extension Downloader {
   static func reading(_ settings: PipelineSettings) async throws -> Downloader {
     var settings = settings
     settings.hasSource = false
+    return try await starting(Pipeline(settings), options: DownloaderOptions(startsSuspended: true))
+  }
+
+  /// Starts the downloader of a command.
+  ///
+  /// - Throws: ``UsageError`` when it cannot start: the command names a ledger or a certificate that cannot be used.
+  static func starting(_ pipeline: Pipeline, options: DownloaderOptions) async throws -> Downloader {
     do {
-      return try await Downloader(Pipeline(settings), options: DownloaderOptions(startsSuspended: true))
+      return try await Downloader(pipeline, options: options)
     } catch let error as DownloadError {
       throw UsageError(error.sentence)
     }

@@ -60,12 +60,7 @@ struct WorkCommand: AsyncParsableCommand {
     let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
 
     let interruption = Interruption()
-    let downloader: Downloader
-    do {
-      downloader = try await Downloader(try Pipeline(settings, log: log))
-    } catch let error as DownloadError {
-      throw UsageError(error.sentence)
-    }
+    let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())
     let result = await Result { try await work(downloader, log, interruption) }
     await downloader.shutdown()
     try result.get()

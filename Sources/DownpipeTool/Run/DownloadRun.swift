@@ -39,13 +39,7 @@ struct DownloadRun: Sendable {
 
   /// Runs until every download of the command has ended, or a signal interrupts it.
   func run(_ interruption: Interruption = Interruption(), feed: @escaping Feed) async throws -> Ending {
-    let downloader: Downloader
-    do {
-      downloader = try await Downloader(pipeline, options: DownloaderOptions(scope: scope))
-    } catch let error as DownloadError {
-      // Nothing has started: the command names a ledger or a certificate that cannot be used.
-      throw UsageError(error.sentence)
-    }
+    let downloader = try await Downloader.starting(pipeline, options: DownloaderOptions(scope: scope))
     do {
       let isInterrupted = try await follow(downloader, interruption, feed)
       let tally = await monitor.result

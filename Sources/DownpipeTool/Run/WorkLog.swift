@@ -5,9 +5,7 @@ import Synchronization
 /// Writes a line for each download that a worker ends, and counts them.
 final class WorkLog: Observer {
   struct Counts: Sendable {
-    var finished = 0
-    var failed = 0
-    var bytes: Int64 = 0
+    var tally = Tally(startedAt: Date())
     /// The latest attempt of each running download.
     fileprivate var attempts: [DownloadID: Attempt] = [:]
     var running: Int { attempts.count }
@@ -32,18 +30,19 @@ final class WorkLog: Observer {
   var counts: Counts { state.withLock { $0 } }
 
   func observe(_ events: AsyncStream<DownloadEvent>) async {
+    var output: any RunOutput = isJSON ? JSONOutput(isQuiet: isQuiet) : PlainOutput(isQuiet: isQuiet)
     for await event in events {
       let attempt = state.withLock { $0.note(event) }
       guard let attempt, case .state(let entered) = event.kind, var result = result(event, entered) else { continue }
       (result.attempts, result.resumedFrom) = (attempt.number, attempt.start)
       result.bytesFetched = max(0, attempt.received - attempt.start)
-      state.withLock { counts in
-        counts.finished += result.isFinished ? 1 : 0
-        counts.failed += result.isFinished ? 0 : 1
-        if result.isFinished { counts.bytes = counts.bytes.addingSaturated(result.bytes) }
+      let tally = state.withLock { [result] counts in
+        counts.tally.count(result)
+        return counts.tally
       }
       // A reader that is gone does not stop the work.
-      try? write(result)
+      try? output.show(result)
+      try? output.flush(tally, at: event.date)
     }
   }
 
@@ -54,17 +53,6 @@ final class WorkLog: Observer {
       return DownloadResult(id: event.id, url: url, path: artifact.path, bytes: artifact.size.bytes ?? 0)
     case .failed(let error): return DownloadResult(id: event.id, url: url, error: error)
     default: return nil
-    }
-  }
-
-  private func write(_ result: DownloadResult) throws {
-    if isJSON {
-      try OutputFile.standardOutput.write(JSONOutput.line(result) + "\n")
-      return
-    }
-    if !isQuiet { try OutputFile.standardOutput.write(PlainOutput.line(result) + "\n") }
-    if let message = PlainOutput.message(failed: result) {
-      try OutputFile.standardError.write("downpipe: \(message)\n")
     }
   }
 }

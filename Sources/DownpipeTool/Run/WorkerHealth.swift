@@ -51,9 +51,10 @@ struct WorkerHealth: Sendable {
     }
     add(
       "downpipe_worker_finished_total", "counter", "Downloads that this worker has finished.",
-      [("", Int64(counts.finished))])
-    add("downpipe_worker_failed_total", "counter", "Downloads that have failed here.", [("", Int64(counts.failed))])
-    add("downpipe_worker_bytes_total", "counter", "Bytes of finished files.", [("", counts.bytes)])
+      [("", Int64(counts.tally.finished))])
+    add(
+      "downpipe_worker_failed_total", "counter", "Downloads that have failed here.", [("", Int64(counts.tally.failed))])
+    add("downpipe_worker_bytes_total", "counter", "Bytes of finished files.", [("", counts.tally.finishedBytes)])
     add("downpipe_worker_running", "gauge", "Downloads that run here.", [("", Int64(counts.running))])
     let queue = seen
     add(
