@@ -65,6 +65,7 @@ let package = Package(
     .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
     .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
     .library(name: "DownpipeFileTransfer", targets: ["DownpipeFileTransfer"]),
+    .library(name: "DownpipeS3", targets: ["DownpipeS3"]),
     .library(name: "DownpipeAsyncHTTPClient", targets: ["DownpipeAsyncHTTPClient"]),
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
     .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
@@ -132,6 +133,8 @@ let package = Package(
     .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileCalls"], swiftSettings: strict),
     // What the observers share: intervals from events, texts without secrets. No product.
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // What the readers of documents from servers share. No product.
+    .target(name: "DownpipeXML", swiftSettings: strict),
     // What ledgers in SQL databases share: a record as columns, and the lifecycle as SQL. No product.
     .target(name: "DownpipeColumns", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // Calls of the C library that Swift's module of it lacks.
@@ -164,6 +167,12 @@ let package = Package(
       ]),
     plugin(
       "FileTransfer", [.target(name: "DownpipeHTTP", condition: curl), .target(name: "CCurl", condition: curl)]),
+    plugin(
+      "S3",
+      [
+        "DownpipePOSIX", "DownpipeXML", .target(name: "DownpipeHTTP", condition: curl),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
     plugin(
       "AsyncHTTPClient",
       [
@@ -202,7 +211,7 @@ let package = Package(
           name: "SystemPackage", package: "swift-system", condition: .when(platforms: [.linux], traits: ["Command"])),
       ]),
     plugin("Signature", ["DownpipePOSIX", .target(name: "CSodium", condition: signature)]),
-    plugin("Metalink"),
+    plugin("Metalink", ["DownpipeXML"]),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
     plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
@@ -300,6 +309,7 @@ let package = Package(
     // Tests
     .target(name: "HangLimit", path: "Tests/HangLimit", swiftSettings: strict),
     .target(name: "PostgresCluster", path: "Tests/PostgresCluster", swiftSettings: strict),
+    .target(name: "ObjectStorageServer", path: "Tests/ObjectStorageServer", swiftSettings: strict),
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
@@ -316,6 +326,13 @@ let package = Package(
       [
         "DownpipeFileTransfer", "DownpipeHTTP", "DownpipeCore", "DownpipeFiles", "DownpipeScheduling",
         "DownpipeChecksum", "DownpipeTesting",
+      ]),
+    tests(
+      "DownpipeS3",
+      [
+        "DownpipeS3", "DownpipeHTTP", "DownpipeCore", "DownpipePOSIX", "DownpipeFiles", "DownpipeScheduling",
+        "DownpipeTesting",
+        "ObjectStorageServer", .product(name: "Crypto", package: "swift-crypto"),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests(
@@ -351,7 +368,8 @@ let package = Package(
       "DownpipeChecksum", ["DownpipeChecksum", "DownpipeFiles", "DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeCommand", ["DownpipeCommand", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeSignature", ["DownpipeSignature", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeMetalink", ["DownpipeMetalink", "DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeMetalink", ["DownpipeMetalink", "DownpipeXML", "DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeLogging",
@@ -397,7 +415,7 @@ let package = Package(
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
         "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
-        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres",
+        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.

@@ -17,6 +17,7 @@ extension Artifact {
     let path: String
     switch location {
     case .memory(let bytes): return Array(bytes.prefix(count))
+    case .remote(let url): throw DownloadError.elsewhere(url)
     case .path(let known): path = known
     }
     return try reporting("read", path) {

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeXML
 
 /// Checks the frame of a document, its encoding and namespaces, and gives its elements to the builder.
 struct MetalinkReader {
@@ -18,7 +19,7 @@ struct MetalinkReader {
   mutating func read(_ bytes: [UInt8]) throws(DownloadError) -> MetalinkBuilder.Content {
     var scanner = XMLScanner(try Self.decoded(bytes))
     var builder: MetalinkBuilder?
-    while let event = try scanner.next() {
+    while let event = try Self.next(&scanner) {
       switch event {
       case .start(let name, let attributes):
         if builder == nil {
@@ -58,6 +59,10 @@ struct MetalinkReader {
     }
     guard let builder, open.isEmpty else { throw Self.invalid("it ends early") }
     return builder.content
+  }
+
+  private static func next(_ scanner: inout XMLScanner) throws(DownloadError) -> XMLScanner.Event? {
+    do { return try scanner.next() } catch { throw invalid(error.reason) }
   }
 
   private mutating func version(

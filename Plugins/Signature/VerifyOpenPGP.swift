@@ -94,6 +94,7 @@
         _ = try ArtifactBytes(artifact)
         data = URL(filePath: path).path
       case .memory(let bytes): data = try write(bytes, to: "file")
+      case .remote(let url): throw DownloadError.elsewhere(url)
       }
       let child = ChildProgram(
         path: program,

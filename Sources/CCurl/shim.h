@@ -49,6 +49,19 @@ static inline CURLcode downpipe_set_data_callback(CURL *easy, CURLoption option,
   return curl_easy_setopt(easy, option, callback);
 }
 
+typedef int (*downpipe_seek_callback)(void *, curl_off_t, int);
+
+// Sets the place from which the body of a request is read.
+static inline CURLcode downpipe_set_seek(CURL *easy, downpipe_seek_callback callback, void *data) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_SEEKDATA, data);
+}
+
+// The number of bytes of a request's body.
+static inline CURLcode downpipe_set_upload_size(CURL *easy, curl_off_t count) {
+  return curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, count);
+}
+
 static inline CURLcode downpipe_set_open_socket(CURL *easy, curl_opensocket_callback callback, void *data) {
   CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
   return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, data);

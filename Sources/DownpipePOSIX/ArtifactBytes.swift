@@ -26,6 +26,7 @@ package struct ArtifactBytes {
     case .memory(let bytes):
       content = .memory(bytes)
       byteCount = Int64(bytes.count)
+    case .remote(let url): throw DownloadError.elsewhere(url)
     case .path(let path):
       let (file, status) = try reporting("open", path) { () throws(SystemError) in
         let file = try OpenFile(reading: path)

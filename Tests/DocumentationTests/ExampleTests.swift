@@ -22,7 +22,7 @@ struct ExampleTests {
   static let optional = [
     "SQLite": ["SQLiteLedger"],
     // Without the trait HTTPSource is Foundation's URLSession, which has fewer settings.
-    "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration", "FileTransferSource"],
+    "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration", "FileTransferSource", "S3(", "S3Source"],
     "AsyncHTTPClient": ["AsyncHTTPClientSource"],
     "Command": ["RunCommand"],
     "Archive": ["Unarchive(", "Decompress("],

@@ -44,12 +44,12 @@ struct OutsidePackageTests {
     var harness = ExampleHarness.documentation
     let missing = [
       "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "DownpipeArchive",
-      "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "Logging", "ServiceLifecycle",
+      "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3", "Logging", "ServiceLifecycle",
     ]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { ["Logger", "MetalinkDocument"].contains($0.type) }
     let excluded = [
-      "Service", "Logging", "Metrics", "Tracing", "Command", "Archive", "Signature", "Metalink", "Postgres",
+      "Service", "Logging", "Metrics", "Tracing", "Command", "Archive", "Signature", "Metalink", "Postgres", "S3",
     ].map {
       "Plugins/\($0)/"
     }

@@ -1,5 +1,6 @@
 import DownpipeCore
 import DownpipeTesting
+import DownpipeXML
 import HangLimit
 import Testing
 
@@ -32,8 +33,7 @@ struct XMLScannerTests {
     "&#x;", "&#xD800;", "&#-5;", "&#+65;", "&#x110000;", "&aaaaaaaaaaaaaaaa;", "<xmlns:q=\"\"/>",
   ])
   func malformed(_ text: String) {
-    let error = #expect(throws: DownloadError.self) { try events(text) }
-    #expect(error?.code == .invalidMetalink)
+    #expect(throws: MalformedXML.self) { try events(text) }
   }
 
   @Test("any bytes end with an error or with the end")

@@ -152,6 +152,7 @@ struct Publication: Sendable {
           if let held { try tree.copy(held.file, to: target, durability: durability, held.status) }
         case .path(let path): try tree.copy(Entry(path), to: target, durability: durability)
         case .memory(let bytes): try tree.write(bytes, to: target, durability: durability)
+        case .remote(let url): throw DownloadError.elsewhere(url)
         }
         let status = try system.status(target)
         return PublishedItem(folder: folder.descriptor, name: name, status: status, isCopy: true)

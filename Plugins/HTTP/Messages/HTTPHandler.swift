@@ -13,15 +13,38 @@
     private var isHeadPending = false
     /// How often the server or the proxy has asked for a password.
     private var questions = 0
+    /// The transfer, while it sends a body.
+    private unowned var transfer: CurlTransfer?
+    /// The bytes of the request's body that libcurl has taken.
+    var sent: Int64 = 0
     /// Digest asks once, and again when its nonce is too old; a proxy asks for itself.
     private static let maximumQuestions = 4
 
     init(_ order: HTTPOrder) { self.order = order }
 
     /// `curl_easy_reset` keeps the host of cookies.
-    var leavesCleanHandle: Bool { order.jar == nil && order.fields["Host"] == nil }
+    var leavesCleanHandle: Bool {
+      order.jar == nil && order.fields["Host"] == nil && order.method == .get && order.signature == nil
+    }
 
     var opensDataConnections: Bool { false }
+
+    /// Gives libcurl the next bytes of the request's body.
+    func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+      guard let body = order.body, let transfer else { return Int(CURL_READFUNC_ABORT) }
+      // The server is silent while it receives.
+      transfer.noteActivity()
+      do {
+        let count = try body.read(into: buffer, at: sent)
+        sent += Int64(count)
+        return count
+      } catch {
+        _ = transfer.stop(error)
+        return Int(CURL_READFUNC_ABORT)
+      }
+    }
+
+    func sends(in transfer: CurlTransfer) { self.transfer = transfer }
 
     func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool {
       // The next head has begun: without its end there is no response.
@@ -72,7 +95,8 @@
       self.status = status
       let head = ResponseHead(status: status, fields: collector.takeFields())
       hasTransferCoding = head.fields["Transfer-Encoding"] != nil
-      let length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
+      let hasLength = order.method != .head && TransferCodings.areIdentity(head.fields)
+      let length = hasLength ? (try? ContentLength.parse(head.fields))?.bytes : nil
       return transfer.deliver(head, length: length)
     }
 
@@ -93,7 +117,8 @@
 
     /// libcurl does not see a Content-Length with a blank before its colon.
     private func isBodyComplete(_ transfer: CurlTransfer) -> Bool {
-      transfer.isDraining || transfer.received >= transfer.length ?? 0 || [204, 304].contains(status)
+      transfer.isDraining || transfer.received >= transfer.length ?? 0 || order.method == .head
+        || [204, 304].contains(status)
     }
   }
 #endif

@@ -18,7 +18,7 @@
   }
 
   extension HTTPSource.Configuration {
-    var curlSettings: CurlSettings {
+    package var curlSettings: CurlSettings {
       var settings = CurlSettings()
       settings.connectTimeLimit = connectTimeLimit
       settings.idleTimeLimit = idleTimeLimit

@@ -16,6 +16,11 @@ public struct Artifact: Sendable, Hashable {
     case path(String)
     /// In memory, with storages that keep bytes there.
     case memory([UInt8])
+    /// On another machine, where a step has put it, such as `s3://bucket/key`. The URL has no secrets.
+    ///
+    /// The storage has nothing of such an artifact: it is neither renamed nor verified here, and stays where it is when its
+    /// download is removed.
+    case remote(URL)
   }
 
   /// Whether the artifact is a file or a folder.
@@ -49,12 +54,17 @@ public struct Artifact: Sendable, Hashable {
     self.mediaType = mediaType
   }
 
-  /// The absolute path; `nil` for an artifact in memory.
+  /// The absolute path; `nil` for an artifact in memory or on another machine.
   public var path: String? {
     if case .path(let path) = location { path } else { nil }
   }
 
-  /// The file URL; `nil` for an artifact in memory.
+  /// The URL of an artifact on another machine; `nil` for others.
+  public var remoteURL: URL? {
+    if case .remote(let url) = location { url } else { nil }
+  }
+
+  /// The file URL; `nil` for an artifact in memory or on another machine.
   public var url: URL? {
     path.map { URL(filePath: $0, directoryHint: kind == .directory ? .isDirectory : .notDirectory) }
   }

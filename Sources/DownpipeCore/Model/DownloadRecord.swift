@@ -170,7 +170,8 @@ public import Foundation
 @_spi(Ledger) public struct StoredArtifact: Sendable, Hashable, Codable {
   /// Whether the artifact is a file or a folder.
   public var kind: Artifact.Kind
-  /// The path, as returned by ``Storage/storedPath(for:)``; `nil` for an artifact in memory.
+  /// The path, as returned by ``Storage/storedPath(for:)``, or the URL of an artifact on another machine; `nil` for an
+  /// artifact in memory.
   public var path: String?
   /// The name of the artifact.
   public var name: String

@@ -43,7 +43,8 @@ public protocol PostProcessor<Input, Output>: Stage {
   ///
   /// Only steps that take the downloaded bytes themselves are asked, once the reply has been received: those before the
   /// first step that has no follower, or whose follower writes. The context has the announced size in
-  /// ``ProcessingContext/bytesReceived``, and a workspace only if ``followerWrites`` is `true`; its notes are not recorded.
+  /// ``ProcessingContext/bytesReceived``, and a workspace only if ``followerWrites`` is `true`. A note of the follower is
+  /// recorded like one of the step, which finds it in ``ProcessingContext/priorNote``, as does the next follower.
   /// The function must be cheap. The step gets the follower in ``ProcessingContext/follower``, but must not rely on it:
   /// after a restart of the process, and if the bytes changed while they arrived, it gets none. With and without a
   /// follower, the step must return the same, and fail with the same error. The default implementation returns `nil`.
@@ -260,6 +261,14 @@ public struct ProcessingContext: Sendable {
   /// It is the time of the downloaded bytes, before any step. A server can state any time, also one in the future.
   public let lastModified: Date?
 
+  /// The name of the downloaded file before any step; `nil` before the reply, and in contexts that are not from an engine.
+  ///
+  /// It is a single safe path component. Steps may give the file another name.
+  public let downloadedName: String?
+
+  /// The media type of the downloaded file, as its server states; `nil` when it states none, and before the reply.
+  public let mediaType: String?
+
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
   private let reporter: @Sendable (StepProgress) -> Void
@@ -277,7 +286,8 @@ public struct ProcessingContext: Sendable {
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
-    bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
+    bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil, downloadedName: String? = nil,
+    mediaType: String? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
     report: @escaping @Sendable (StepProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (FileDigest) -> Void = { _ in },
@@ -293,6 +303,8 @@ public struct ProcessingContext: Sendable {
     self.bytesReceived = bytesReceived
     self.replaces = replaces
     self.lastModified = lastModified
+    self.downloadedName = downloadedName
+    self.mediaType = mediaType
     self.record = note
     self.reporter = report
     self.confirmer = confirm

@@ -93,6 +93,7 @@ extension Artifact {
   package func readBytes() throws(DownloadError) -> [UInt8] {
     switch location {
     case .memory(let bytes): return bytes
+    case .remote(let url): throw DownloadError.elsewhere(url)
     case .path(let path):
       do {
         return [UInt8](try Data(contentsOf: URL(filePath: path, directoryHint: .notDirectory)))

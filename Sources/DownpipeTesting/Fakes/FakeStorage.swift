@@ -186,6 +186,7 @@ public final class FakeStorage: Storage {
   public func bytes(of artifact: Artifact) -> [UInt8]? {
     switch artifact.location {
     case .memory(let bytes): bytes
+    case .remote: nil
     case .path(let path): relative(path).flatMap { state.value.published[$0] }
     }
   }

@@ -24,6 +24,10 @@ extension Engine {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
     let artifact = try context.storage.artifact(from: stored)
+    if let url = artifact.remoteURL {
+      throw DownloadError(
+        .invalidRequest, "“\(record.id)” has no file to rename: it is at \(url.redacted), and not on this machine")
+    }
     guard await context.storage.contains(artifact) else {
       throw DownloadError(
         .storage, "the file of “\(record.id)” no longer exists or was replaced: add the download again")

@@ -27,6 +27,7 @@ extension Engine {
 
   private func verification(of artifact: Artifact?, _ record: DownloadRecord) async throws -> Verification {
     guard let artifact else { return .missing }
+    if let url = artifact.remoteURL { return .unverifiable("it is at \(url.redacted), and not on this machine") }
     guard artifact.kind == .file else { return .unverifiable("it is a folder, which has no digest") }
     let steps = pipeline.steps
     let request = record.request

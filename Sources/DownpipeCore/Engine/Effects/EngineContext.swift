@@ -32,7 +32,7 @@ final class EngineContext: Sendable {
     self.options = options
     self.store = store
     ledgerName = pipeline.ledger.name
-    storage = pipeline.storage
+    storage = RemoteArtifacts(base: pipeline.storage)
     storageName = storage.name
     connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)

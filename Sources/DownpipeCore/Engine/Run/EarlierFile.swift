@@ -17,7 +17,8 @@ struct EarlierFile: Sendable {
     let next = try run.nextStep(in: chain, from: record.steps.completed.count, for: artifact)
     let reader = next.map { chain.links[$0].step.name } ?? run.storageName
     let hasNote = stored.path != nil && note?.isFor(reader) == true
-    if note != nil, !hasNote { run.update { $0.steps.note = nil } }
+    let isForLater = note?.isFor(later: chain.names.dropFirst(record.steps.completed.count)) == true
+    if note != nil, !hasNote, !isForLater { run.update { $0.steps.note = nil } }
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
       return CompleteFile(artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true)

@@ -24,4 +24,14 @@ struct StepNote: Sendable, Hashable {
 
   /// Whether the step with the given name may read the note.
   func isFor(_ name: String) -> Bool { step == nil || step == name }
+
+  /// Whether it is the note of one of these steps. A note of an older ledger is of the step that runs.
+  func isFor(later names: some Sequence<String>) -> Bool { step.map { names.contains($0) } ?? false }
+}
+
+extension StepLog {
+  /// The text that a step has kept.
+  func note(of step: String) -> String? {
+    note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil }
+  }
 }

@@ -79,7 +79,9 @@ extension Run {
     if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
     // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
     update { record in
-      record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output))
+      // The follower of a later step may have kept a note already.
+      let note = record.steps.note.flatMap { StepNote(stored: $0).isFor(later: chain.names[(index + 1)...]) ? $0 : nil }
+      record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output), note: note)
       record.checkpoint.isComplete = true
     }
     try Task.checkCancellation()
@@ -137,13 +139,7 @@ extension Run {
   }
 
   /// The name of the artifact before the first step.
-  var nameOfBytes: String {
-    read { record in
-      let destination = record.request.destination
-      let fallback = destination.nameUse == .fallback ? destination.name : nil
-      return fallback ?? record.checkpoint.name ?? "download"
-    }
-  }
+  var nameOfBytes: String { read { $0.nameOfBytes } }
 
   /// The context for a step, or for the storage when it publishes.
   func processingContext(
@@ -155,10 +151,11 @@ extension Run {
       ProcessingContext(
         request: record.request, workspace: workspace,
         digests: digests,
-        priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
+        priorNote: record.steps.note(of: step),
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
         bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
-        replaces: replaced, lastModified: record.checkpoint.validator?.lastModified,
+        replaces: replaced, lastModified: record.checkpoint.validator?.lastModified, downloadedName: record.nameOfBytes,
+        mediaType: record.checkpoint.mediaType,
         note: { [self] note in
           keep(StepNote(step: step, text: note), of: input)
           try await save([.steps, .checkpoint])
@@ -190,5 +187,19 @@ extension Run {
       record.steps.artifact = stored(input)
       record.checkpoint.isComplete = true
     }
+  }
+
+  /// Keeps the note of a step whose follower takes the bytes while they arrive.
+  func keep(_ note: StepNote) async throws {
+    update { $0.steps.note = note.stored }
+    try await save([.steps])
+  }
+}
+
+extension DownloadRecord {
+  /// The name of the artifact before the first step.
+  var nameOfBytes: String {
+    let fallback = request.destination.nameUse == .fallback ? request.destination.name : nil
+    return fallback ?? checkpoint.name ?? "download"
   }
 }

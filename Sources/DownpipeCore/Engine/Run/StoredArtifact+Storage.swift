@@ -1,3 +1,5 @@
+internal import Foundation
+
 // The conversion between an artifact and its form in the ledger, which is the storage's: nothing else makes one from the
 // other.
 
@@ -5,9 +7,16 @@ extension StoredArtifact {
   /// Creates the form of an artifact that the ledger stores.
   init(_ artifact: Artifact, in storage: any Storage) {
     self.init(
-      kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
+      kind: artifact.kind,
+      path: artifact.remoteURL?.absoluteString ?? artifact.path.map(storage.storedPath(for:)), name: artifact.name,
       size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt,
       isReused: artifact.isReused)
+  }
+
+  /// The URL of an artifact on another machine; `nil` for others. No stored path has two slashes in a row.
+  var remoteURL: URL? {
+    guard let path, !path.hasPrefix("/"), path.contains("://") else { return nil }
+    return URL(string: path)
   }
 
   /// The artifact at a location.
@@ -24,6 +33,7 @@ extension Storage {
   /// - Throws: The error of a storage that cannot have an artifact at the path.
   func artifact(from stored: StoredArtifact) throws -> Artifact {
     guard let path = stored.path else { return artifactInMemory(from: stored) }
+    if let url = stored.remoteURL { return stored.artifact(at: .remote(url)) }
     return stored.artifact(at: .path(try self.path(forStored: path)))
   }
 

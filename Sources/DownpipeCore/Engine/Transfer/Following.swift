@@ -125,9 +125,12 @@ final class Following: Sendable {
     run.read { record in
       record.request.steps.contains(link.step.name)
         ? ProcessingContext(
-          request: record.request, workspace: workspace, digests: link.digests, durability: run.storage.durability,
+          request: record.request, workspace: workspace, digests: link.digests,
+          priorNote: record.steps.note(of: link.step.name), durability: run.storage.durability,
           wasInterrupted: record.wasInterrupted, bytesReceived: record.checkpoint.total.bytes,
-          lastModified: record.checkpoint.validator?.lastModified) : nil
+          lastModified: record.checkpoint.validator?.lastModified, downloadedName: record.nameOfBytes,
+          mediaType: record.checkpoint.mediaType,
+          note: { [run] note in try await run.keep(StepNote(step: link.step.name, text: note)) }) : nil
     }
   }
 

@@ -1,12 +1,17 @@
-import DownpipeCore
+/// Why a document cannot be read.
+package struct MalformedXML: Error, Equatable {
+  package let reason: String
+
+  package init(reason: String) { self.reason = reason }
+}
 
 /// Reads the elements of an XML document that has no document type declaration.
 ///
 /// Foundation's parser is not used: on Linux it ends the process on some malformed names, also in valid UTF-8, such as in
 /// `<xmlns:q="">`, and a document comes from an untrusted server. Namespaces are left to the caller. Memory is that of one
 /// tag or text.
-struct XMLScanner {
-  enum Event: Equatable {
+package struct XMLScanner {
+  package enum Event: Equatable {
     case start(String, [String: String])
     case end(String)
     case text(String)
@@ -19,17 +24,17 @@ struct XMLScanner {
   private var emptyElement: String?
 
   /// - Parameter bytes: The document in UTF-8.
-  init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     self.bytes = bytes
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
   }
 
   /// The number of the line in which the scanner is.
-  var line: Int { bytes[..<place].count { $0 == UInt8(ascii: "\n") } + 1 }
+  package var line: Int { bytes[..<place].count { $0 == UInt8(ascii: "\n") } + 1 }
 
   /// Returns the next event; `nil` at the end of the document.
-  /// - Throws: ``DownloadError`` with `.invalidMetalink` when the document is not well-formed.
-  mutating func next() throws(DownloadError) -> Event? {
+  /// - Throws: ``MalformedXML`` when the document is not well-formed.
+  package mutating func next() throws(MalformedXML) -> Event? {
     if let name = emptyElement {
       emptyElement = nil
       return .end(name)
@@ -44,7 +49,7 @@ struct XMLScanner {
         return .text(String(decoding: try through("]]>"), as: UTF8.self))
       } else if consume("<!") {
         // Its entities could make a small document a large one, or name files of this computer.
-        throw MetalinkReader.invalid("it has a document type declaration")
+        throw MalformedXML(reason: "it has a document type declaration")
       } else if consume("</") {
         let name = try self.name()
         skipBlanks()
@@ -60,7 +65,7 @@ struct XMLScanner {
 
   // MARK: Parts
 
-  private mutating func start() throws(DownloadError) -> Event {
+  private mutating func start() throws(MalformedXML) -> Event {
     let name = try name()
     var attributes: [String: String] = [:]
     while true {
@@ -84,13 +89,13 @@ struct XMLScanner {
     }
   }
 
-  private mutating func text() throws(DownloadError) -> String {
+  private mutating func text() throws(MalformedXML) -> String {
     let start = place
     while place < bytes.count, bytes[place] != UInt8(ascii: "<") { place += 1 }
     return try resolved(bytes[start..<place])
   }
 
-  private mutating func name() throws(DownloadError) -> String {
+  private mutating func name() throws(MalformedXML) -> String {
     let start = place
     while place < bytes.count, Self.isInName(bytes[place], isFirst: place == start) { place += 1 }
     guard place > start else { throw malformed }
@@ -106,7 +111,7 @@ struct XMLScanner {
   }
 
   /// Returns the text in which references to characters are replaced. The five entities of XML are the only ones.
-  private func resolved(_ text: ArraySlice<UInt8>) throws(DownloadError) -> String {
+  private func resolved(_ text: ArraySlice<UInt8>) throws(MalformedXML) -> String {
     guard text.contains(UInt8(ascii: "&")) else { return String(decoding: text, as: UTF8.self) }
     var result: [UInt8] = []
     var rest = text
@@ -141,7 +146,7 @@ struct XMLScanner {
 
   // MARK: Bytes
 
-  private var malformed: DownloadError { MetalinkReader.invalid("it is not well-formed XML (line \(line))") }
+  private var malformed: MalformedXML { MalformedXML(reason: "it is not well-formed XML (line \(line))") }
 
   @discardableResult
   private mutating func skipBlanks() -> Bool {
@@ -159,7 +164,7 @@ struct XMLScanner {
   }
 
   /// Returns the bytes up to a text, and goes on behind it.
-  private mutating func through(_ end: StaticString) throws(DownloadError) -> ArraySlice<UInt8> {
+  private mutating func through(_ end: StaticString) throws(MalformedXML) -> ArraySlice<UInt8> {
     let start = place
     while place < bytes.count {
       let found = place

@@ -1,0 +1,67 @@
+#if LIBCURL
+  import Crypto
+  import DownpipeCore
+  import DownpipeHTTP
+  import Foundation
+
+  /// A request to the storage, before it is signed.
+  struct S3Call: Sendable {
+    var method: HTTPOrder.Method
+    var bucket: String
+    /// The key of an object, not encoded; empty for the bucket.
+    var key = ""
+    /// The items of the query, not encoded.
+    var query: [String: String] = [:]
+    var fields = HeaderFields()
+    var body: (any RequestBody)?
+    /// The SHA-256 of the body, which is signed: the storage refuses a body that was changed on its way.
+    var digest = S3Call.emptyDigest
+    /// Whether the request is signed.
+    var isSigned = true
+    /// What it is for, such as “the upload to s3://bucket/key”.
+    var purpose: String
+
+    static let emptyDigest = SHA256.hash(data: [UInt8]()).hex
+
+    /// The query as it is sent, which is the form that is signed: sorted, each item with an equals sign.
+    var queryText: String {
+      query.map { (ObjectLocation.encoded($0), ObjectLocation.encoded($1)) }.sorted { $0 < $1 }
+        .map { "\($0)=\($1)" }.joined(separator: "&")
+    }
+
+    mutating func send(_ bytes: [UInt8]) {
+      body = MemoryBody(bytes: bytes)
+      digest = SHA256.hash(data: bytes).hex
+    }
+  }
+
+  /// A body in memory.
+  struct MemoryBody: RequestBody {
+    let bytes: [UInt8]
+
+    var byteCount: Int64 { Int64(bytes.count) }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+      let count = min(buffer.count, bytes.count - Int(offset))
+      guard count > 0 else { return 0 }
+      bytes.withUnsafeBytes {
+        buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(count)))
+      }
+      return count
+    }
+  }
+
+  extension Sequence<UInt8> {
+    /// In hexadecimal digits.
+    var hex: String {
+      reduce(into: "") { $0 += ($1 < 16 ? "0" : "") + String($1, radix: 16) }
+    }
+  }
+
+  /// The answer to a request, with its whole body.
+  struct S3Answer: Sendable {
+    var status: Int
+    var fields: HeaderFields
+    var body: [UInt8]
+  }
+#endif

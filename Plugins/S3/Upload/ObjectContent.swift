@@ -1,0 +1,77 @@
+#if LIBCURL
+  import Crypto
+  import DownpipeCore
+  import DownpipeHTTP
+  import DownpipePOSIX
+
+  /// The bytes of an artifact, for requests.
+  struct ObjectContent: Sendable {
+    private enum Place: Sendable {
+      case file(OpenFile, path: String)
+      case memory([UInt8])
+    }
+
+    let byteCount: Int64
+    private let place: Place
+
+    /// - Throws: `DownloadError` with `.processing` if it is not a regular file, `.permission` or `.storage`.
+    init(_ artifact: Artifact) throws {
+      byteCount = try ArtifactBytes(artifact).byteCount
+      switch artifact.location {
+      case .path(let path):
+        place = .file(try reporting("open", path) { () throws(SystemError) in try OpenFile(reading: path) }, path: path)
+      case .memory(let bytes): place = .memory(bytes)
+      case .remote(let url): throw DownloadError.elsewhere(url)
+      }
+    }
+
+    /// A part of the bytes as the body of a request.
+    func body(_ range: Range<Int64>) -> any RequestBody {
+      switch place {
+      case .file(let file, let path): FileBody(file: file, path: path, range: range)
+      case .memory(let bytes): MemoryBody(bytes: Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+      }
+    }
+  }
+
+  /// A range of a file.
+  private struct FileBody: RequestBody {
+    let file: OpenFile
+    let path: String
+    let range: Range<Int64>
+
+    var byteCount: Int64 { range.upperBound - range.lowerBound }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+      let count = Int(min(Int64(buffer.count), byteCount - offset))
+      guard count > 0 else { return 0 }
+      let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+      let got = try reporting("read", path) { () throws(SystemError) in
+        try file.read(into: part, at: range.lowerBound + offset)
+      }
+      guard got == count else {
+        throw DownloadError(
+          .storage, "\(path) has become shorter while it was uploaded: does another program change it?")
+      }
+      return got
+    }
+  }
+
+  extension RequestBody {
+    /// Reads all bytes, and returns their digest.
+    func digest<Function: HashFunction>(_ function: Function.Type) throws -> Function.Digest {
+      if let memory = self as? MemoryBody { return Function.hash(data: memory.bytes) }
+      var hash = Function()
+      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ArtifactBytes.blockSize, alignment: 64)
+      defer { buffer.deallocate() }
+      var offset: Int64 = 0
+      while offset < byteCount {
+        try Task.checkCancellation()
+        let count = try read(into: buffer, at: offset)
+        hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        offset += Int64(count)
+      }
+      return hash.finalize()
+    }
+  }
+#endif

@@ -1,0 +1,174 @@
+#if Curl
+  import Crypto
+  import DownpipeCore
+  import DownpipePOSIX
+  import DownpipeTesting
+  import Foundation
+  import ObjectStorageServer
+  import Synchronization
+  import Testing
+
+  @testable import DownpipeS3
+
+  @Suite("UploadTo, with a real server")
+  struct UploadToTests {
+    private func file(_ bytes: [UInt8], named name: String = "film.bin", in folder: TemporaryFolder) throws -> File {
+      let path = folder.path + "/" + name
+      try Data(bytes).write(to: URL(filePath: path))
+      return File(path: path, name: name, size: .known(Int64(bytes.count)), mediaType: "video/x-test")
+    }
+
+    private func context(
+      _ notes: Notes = Notes(), follower: (any TransferFollower)? = nil, size: Int64? = nil, replaces: Artifact? = nil
+    ) throws -> ProcessingContext {
+      ProcessingContext(
+        request: DownloadRequest(try #require(URL(string: "https://example.org/film.bin"))), workspace: nil,
+        priorNote: notes.last, follower: follower, bytesReceived: size, replaces: replaces, downloadedName: "film.bin",
+        mediaType: "video/x-test", note: { notes.add($0) })
+    }
+
+    /// Gives a follower bytes, on a thread that may block, as the engine does.
+    private func follow(
+      _ follower: any TransferFollower, _ bytes: ArraySlice<UInt8>, discards: Bool = false
+    ) async throws {
+      try await BlockingThreads.run { _ in
+        try bytes.withUnsafeBytes { try follower.take($0.bytes) }
+        if discards { follower.discard() }
+      }
+    }
+
+    /// The notes of a step, as the ledger keeps them.
+    final class Notes: Sendable {
+      private let list: Mutex<[String]>
+      init(_ notes: [String] = []) { list = Mutex(notes) }
+      var last: String? { list.withLock(\.last) }
+      func add(_ note: String) { list.withLock { $0.append(note) } }
+    }
+
+    @Test(arguments: [0, 1, 100_000, 5 << 20, (5 << 20) + 1, 12 << 20])
+    func `a file of any size becomes an object, and the artifact is its URL`(count: Int) async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let bytes = randomBytes(count)
+      let step = UploadTo(try bucket.bucket("2026/ü +&'"))
+      let result = try await step.process(try file(bytes, in: folder), in: try context())
+      #expect(result.artifact.remoteURL?.absoluteString == "s3://\(bucket.name)/2026/%C3%BC%20%2B%26%27/film.bin")
+      #expect(try await bucket.bytes("2026/ü +&'/film.bin") == bytes)
+      #expect(try await bucket.openUploads() == 0)
+    }
+
+    @Test func `an object of another origin is kept, one with the same bytes counts as written`() async throws {
+      let folder = try TemporaryFolder()
+      for count in [1000, 6 << 20] {
+        let bucket = try await TestBucket()
+        let bytes = randomBytes(count)
+        let input = try file(bytes, in: folder)
+        let step = UploadTo(try bucket.bucket())
+        _ = try await step.process(input, in: try context())
+        _ = try await step.process(input, in: try context())
+        try await bucket.put("film.bin", [1, 2, 3])
+        await #expect(throws: DownloadError.self) { _ = try await step.process(input, in: try context()) }
+        #expect(try await bucket.bytes("film.bin") == [1, 2, 3])
+        #expect(try await bucket.openUploads() == 0, "the upload of \(count) bytes was left behind")
+        _ = try await UploadTo(try bucket.bucket(), onExisting: .replace).process(input, in: try context())
+        #expect(try await bucket.bytes("film.bin") == bytes)
+        // What an earlier fetch of the same download has uploaded.
+        let other = try file(randomBytes(count, seed: 2), named: "film.bin", in: folder)
+        let earlier = Artifact(
+          location: .remote(try #require(URL(string: "s3://\(bucket.name)/film.bin"))), name: "film.bin")
+        _ = try await step.process(other, in: try context(replaces: earlier))
+        #expect(try await bucket.bytes("film.bin") == randomBytes(count, seed: 2))
+      }
+    }
+
+    @Test func `the next run sends only the parts that the storage does not have`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let bytes = randomBytes(23 << 20)
+      let notes = Notes()
+      let step = UploadTo(try bucket.bucket())
+      // A process that ends while its follower has sent three parts of five.
+      let size = Int64(bytes.count)
+      let follower = try #require(step.follower(in: try context(notes, size: size)))
+      try await follow(follower, bytes.prefix(16 << 20), discards: true)
+      let sent = try bucket.partsSent()
+      #expect(notes.last != nil)
+      // The next one has one of the parts with other bytes, and follows again.
+      var changed = bytes
+      changed[0] ^= 1
+      let next = try #require(step.follower(in: try context(notes, size: size)) as? UploadFollower)
+      try await follow(next, changed[...])
+      let result = try await step.process(
+        try file(changed, in: folder), in: try context(notes, follower: next, size: size))
+      try await follow(next, [], discards: true)
+      #expect(result.artifact.remoteURL != nil)
+      #expect(try await bucket.bytes("film.bin") == changed)
+      #expect(try bucket.partsSent() <= 5 + 1 + (3 - min(3, sent)) + sent)
+      // After the object: a run that was killed before the ledger knew it.
+      let again = try await step.process(try file(changed, in: folder), in: try context(notes, size: size))
+      #expect(again.artifact.remoteURL == result.artifact.remoteURL)
+      #expect(try await bucket.openUploads() == 0)
+    }
+
+    @Test func `a step without its follower continues the upload`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let bytes = randomBytes(17 << 20)
+      let notes = Notes()
+      let step = UploadTo(try bucket.bucket())
+      let follower = try #require(step.follower(in: try context(notes, size: Int64(bytes.count))))
+      try await follow(follower, bytes.prefix(11 << 20), discards: true)
+      _ = try await step.process(try file(bytes, in: folder), in: try context(notes, size: Int64(bytes.count)))
+      #expect(try await bucket.bytes("film.bin") == bytes)
+      #expect(
+        try await bucket.object("film.bin")?.token
+          == UploadNote(notes.last, bucket: bucket.name, key: "film.bin")?.token)
+    }
+
+    @Test func `an upload that was aborted begins again`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let bytes = randomBytes(11 << 20)
+      let notes = Notes()
+      let step = UploadTo(try bucket.bucket())
+      let follower = try #require(step.follower(in: try context(notes, size: Int64(bytes.count))))
+      try await follow(follower, bytes[...], discards: true)
+      _ = try await bucket.bucket().abortUploads(startedBefore: Date() + 3600)
+      #expect(try await bucket.openUploads() == 0)
+      _ = try await step.process(try file(bytes, in: folder), in: try context(notes, size: Int64(bytes.count)))
+      #expect(try await bucket.bytes("film.bin") == bytes)
+    }
+
+    @Test func `what the storage refuses is told with what to do`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let input = try file(randomBytes(1000), in: folder)
+      func code(_ change: (inout S3.Configuration) -> Void, _ url: String? = nil) async throws -> DownloadError.Code? {
+        let target = try S3(url ?? "s3://\(bucket.name)", bucket.configuration(change))
+        do {
+          _ = try await UploadTo(target).process(input, in: try context())
+          return nil
+        } catch let error as DownloadError { return error.code }
+      }
+      #expect(
+        try await code { $0.credentials = .keys(id: "test:tester", secret: "wrong") } == .objectStorageCredentials)
+      #expect(
+        try await code {
+          $0.credentials = .keys(id: bucket.server.guestAccessKey, secret: bucket.server.guestSecretKey)
+        }
+          == .objectStorageDenied)
+      #expect(try await code({ _ in }, "s3://no-such-bucket") == .bucketNotFound)
+      #expect(
+        try await code {
+          $0.credentials = .automatic; $0.environment["AWS_EC2_METADATA_DISABLED"] = "true"
+          $0.environment["HOME"] = folder.path
+        } == .objectStorageCredentials)
+      #expect(
+        try await code {
+          $0.credentials = .profile("none"); $0.environment["HOME"] = folder.path
+        } == .objectStorageCredentials)
+      #expect(try await code { $0.region = "eu-central-1" } == nil, "the region that the storage names is used")
+      #expect(try await code { _ in } == nil)
+    }
+  }
+#endif
