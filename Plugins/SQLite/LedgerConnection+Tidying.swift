@@ -42,12 +42,13 @@
       try statement.run()
     }
 
-    /// Gives back the downloads that this owner holds, and deletes its opening.
+    /// Gives back the downloads and shares of rates that this owner holds, and deletes its opening.
     /// - Returns: The number of downloads that were given back.
     func leave() throws -> Int {
       let own = try opening()
       let count = try giveBack(at: nil) { owner, _ in owner == own }
       try forgetOpening(own)
+      try deleteShares()
       return count
     }
   }

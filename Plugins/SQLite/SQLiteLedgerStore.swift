@@ -9,6 +9,7 @@
   /// The store of a ``SQLiteLedger``: one opening of the file, with an owner of its own.
   final class SQLiteLedgerStore: LedgerStore {
     let owner: String
+    let leasesRates = true
     let changesByOthers: AsyncStream<Void>?
     private let identity: ProcessOwner
     private let pool: DatabasePool
@@ -186,6 +187,10 @@
 
     func renewLeases(until lease: Date) async throws {
       try await queue.commit { try $0.renewLeases(until: lease) }
+    }
+
+    func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+      try await queue.commit { try $0.leaseRates(wants, for: duration, at: now) }
     }
 
     func reclaim(at now: Date) async throws -> Int {

@@ -148,6 +148,7 @@
       CREATE INDEX download_dependent ON download (arrival) WHERE phase = 'waiting' AND waits_for IS NOT NULL;
       CREATE INDEX download_kind ON download (phase, kind)
         WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled';
+      \(rateShares)
       """
   }
 #endif

@@ -56,8 +56,24 @@
       migrator.registerMigration("13: digests of pieces") { db in
         try db.execute(sql: "ALTER TABLE download ADD COLUMN pieces TEXT")
       }
+      migrator.registerMigration("14: shares of rates") { db in try db.execute(sql: rateShares) }
       return migrator
     }
+
+    /// The shares of ``RateShares``.
+    static let rateShares = """
+      CREATE TABLE rate_share (
+        key TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        rate INTEGER NOT NULL,
+        wanted INTEGER NOT NULL,
+        share INTEGER NOT NULL,
+        end_time REAL NOT NULL,
+        held INTEGER NOT NULL,
+        held_end REAL NOT NULL,
+        PRIMARY KEY (key, owner)
+      ) WITHOUT ROWID;
+      """
 
     /// Values that change often or are searched have columns; rarely used values are JSON, and NULL if empty.
     /// Times are seconds since 1970.

@@ -12,6 +12,7 @@
     case renew, held, letGo, nextDue, placeOfID, setOpening
     case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
     case insertDependency, deleteDependency
+    case shares, putShare, deleteExpiredShares, deleteSharesOfOwner
     case unlikeRanking, isRanked, setting, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// The condition for downloads that wait and are due.
@@ -143,6 +144,15 @@
       case .setWaitsFor: "UPDATE download SET waits_for = ?, updated_at = ? WHERE generation = ?"
       case .insertDependency: "INSERT OR IGNORE INTO dependency (needed, generation) VALUES (?, ?)"
       case .deleteDependency: "DELETE FROM dependency WHERE needed = ? AND generation = ?"
+
+      case .shares: "SELECT owner, rate, wanted, share, end_time, held, held_end FROM rate_share WHERE key = ?"
+      case .putShare:
+        """
+        INSERT OR REPLACE INTO rate_share (key, owner, rate, wanted, share, end_time, held, held_end)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """
+      case .deleteExpiredShares: "DELETE FROM rate_share WHERE end_time <= ?1 AND held_end <= ?1"
+      case .deleteSharesOfOwner: "DELETE FROM rate_share WHERE owner = ?"
 
       case .unlikeRanking: "DELETE FROM setting WHERE name IN ('ranking', 'ranking under way') AND value <> ?"
       case .isRanked: "SELECT 1 FROM setting WHERE name = ? AND value = ?"

@@ -29,6 +29,7 @@ extension Pipeline {
       if let most = settings.fleetPerHost { FleetLimits(perHost: most) }
       if let segmented = settings.segmented { segmented }
       if let limit = settings.rateLimit { limit }
+      if let rate = settings.fleetRate { RateLimit(rate, across: .fleet, id: "FleetRate") }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
       Retry(
         .exponential(attempts: settings.retries + 1),

@@ -11,7 +11,8 @@ struct WorkCommand: AsyncParsableCommand {
       With --ledger postgresql://…, any number of machines run this command and share the queue of one database. SIGTERM \
       and SIGINT stop transfers at a checkpoint, and give the downloads back; the exit status is 0 then.
 
-      Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker, but --fleet-per-host for all.
+      Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker; --fleet-per-host \
+      and --fleet-limit-rate hold for all workers together.
       """
   )
 
@@ -27,6 +28,13 @@ struct WorkCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "Download this many files from one host at most, at all workers together that have this option.", valueName: "n"))
   var fleetPerHost: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Download at this speed at most, all files of all workers together that have this option, such as 500k or 2M.",
+      valueName: "speed"),
+    transform: SpeedLimit.rate)
+  var fleetLimitRate: ByteRate?
 
   @Flag(help: "End when no download waits or runs, here or at another worker.")
   var untilIdle = false
@@ -57,6 +65,7 @@ struct WorkCommand: AsyncParsableCommand {
     settings.scope = outside.scope(directory: directory, ledger: ledger)
     settings.programs = programs.rule
     settings.fleetPerHost = fleetPerHost
+    settings.fleetRate = fleetLimitRate
     let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
 
     let interruption = Interruption()

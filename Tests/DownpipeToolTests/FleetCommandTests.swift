@@ -38,6 +38,17 @@ struct FleetCommandTests {
     for text in ["", "x", ":80", "1:65536", "-1", "host:"] { #expect(parts(text) == nil, "\(text)") }
   }
 
+  @Test("The speed of all workers is a rate beside that of this one")
+  func rates() throws {
+    let command = try WorkCommand.parse(["--limit-rate", "2M", "--fleet-limit-rate", "500k", "--fleet-per-host", "3"])
+    var settings = command.transfer.settings(directory: "/d", ledger: nil)
+    (settings.fleetRate, settings.fleetPerHost) = (command.fleetLimitRate, command.fleetPerHost)
+    let pipeline = try Pipeline(settings)
+    #expect(pipeline.rates.map(\.summary) == ["2.10 MB/s", "512 KB/s at all workers"])
+    #expect(pipeline.admission.map(\.hasSharedLimits) == [false, true])
+    #expect(throws: (any Error).self) { try WorkCommand.parse(["--fleet-limit-rate", "fast"]) }
+  }
+
   #if Postgres
     @Test("The status names the phases, the causes of failures, and workers that are not heard of")
     func statusText() {

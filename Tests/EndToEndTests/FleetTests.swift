@@ -125,6 +125,53 @@
         #expect(most.value == 2, "at once at the server")
       }
 
+      @Test(
+        "A rate of the fleet holds at the server, although a worker comes later and another one is stopped for a while")
+      func fleetRate() async throws {
+        let address = try cluster.get().address
+        let size: Int64 = 50_000
+        /// When a file was asked for, and when the server had written it.
+        let served = Watched<[(begin: ContinuousClock.Instant, end: ContinuousClock.Instant)]>([])
+        let server = try await ScriptedHTTPServer.start { request in
+          let begin = ContinuousClock.now
+          let content = ScriptedContent.pattern(size: size, seed: UInt64(Self.number(request.path)))
+          return ScriptedReply([
+            .head(200, ["Content-Length": "\(size)"]), .content(content, 0..<size - 1),
+            .call { served.update { $0.append((begin, .now)) } }, .content(content, size - 1..<size),
+          ])
+        }
+        let (rate, count) = (1_000_000, 240)
+        let list = (1...count).map { "\(server.url("/\($0)"))" }.joined(separator: "\n")
+        try list.write(toFile: folder.path("list"), atomically: true, encoding: .utf8)
+        #expect(try await Command.downpipe(["add", "-i", folder.path("list"), "--ledger", address]).run().status == 0)
+        let options = ["--until-idle", "--fleet-limit-rate", "\(rate)"]
+        let sleeper = Watched<Int32>(0)
+        async let first = work("a", address, options).run(onStart: { process in sleeper.update { $0 = process } })
+        await served.wait { $0.count >= 30 }
+        async let second = work("b", address, options).run()
+        await served.wait { $0.count >= 80 }
+        kill(sleeper.value, SIGSTOP)
+        // What the other one does alone, for longer than the share of the stopped one is valid.
+        await served.wait { $0.count >= 180 }
+        kill(sleeper.value, SIGCONT)
+        for outcome in [try await first, try await second] { #expect(outcome.status == 0, "\(outcome.everything)") }
+        #expect(try await (finished(first) + finished(second)).count == count)
+
+        // In each window: the files that were begun and written in it. What the sockets hold has not arrived, which is a file
+        // for each of three transfers of a worker; so much may have arrived and not be paid for.
+        let allowance = 2 * 2 * 3 * size + Int64(rate / 10)
+        let files = served.value.sorted { $0.end < $1.end }
+        #expect(files.count >= count)
+        for first in files {
+          var bytes: Int64 = 0
+          for file in files where file.begin >= first.begin {
+            bytes += size
+            let most = Double(rate) * (first.begin.duration(to: file.end) / .seconds(1)) + Double(allowance)
+            #expect(Double(bytes) <= most, "\(bytes) bytes in \(first.begin.duration(to: file.end))")
+          }
+        }
+      }
+
       @Test("SIGTERM gives the downloads back at once, at a checkpoint, and the exit status is 0")
       func gracefulEnd() async throws {
         let address = try cluster.get().address

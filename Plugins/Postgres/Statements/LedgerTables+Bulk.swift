@@ -191,16 +191,18 @@
             SELECT 1 FROM download WHERE download.generation = counted.generation AND owner IS NOT NULL)
           LIMIT 10000 FOR UPDATE SKIP LOCKED)
         """)
+      try deleteExpiredShares()
       return count
     }
 
-    /// Gives back the downloads that this owner holds, and forgets the owner.
+    /// Gives back the downloads and shares of rates that this owner holds, and forgets the owner.
     /// - Returns: Their number.
     func leave() throws -> Int {
       let own = PostgresValue.integer(memory.owner.number)
       let count = try giveBack("owner = $1", [own], at: nil, "FOR UPDATE")
       // Its number stays in the rows of the downloads that it has added, and is not given to another one.
       _ = try run("DELETE FROM opening WHERE number = $1", own)
+      try deleteShares()
       return count
     }
 

@@ -10,6 +10,7 @@
     let owner: String
     let leasesExpire = true
     let countsForAll = true
+    let leasesRates = true
     let changesByOthers: AsyncStream<Void>?
     private let identity: ProcessOwner
     private let pool: PostgresPool
@@ -229,6 +230,11 @@
 
     func renewLeases(until lease: Date) async throws {
       try await change { try $0.renewLeases(until: lease) }
+    }
+
+    /// By the server's clock. Not tried again when others are in the way for long: the caller asks again anyway.
+    func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+      try await change(isRepeatable: false) { try $0.leaseRates(wants, for: duration) }
     }
 
     func reclaim(at now: Date) async throws -> Int {

@@ -9,7 +9,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 1
+    static let version = 2
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     static let oldest = 1
 
@@ -53,7 +53,27 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first]
+    static let migrations: [[String]] = [first, rates]
+
+    /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
+    private static let rates = [
+      "CREATE TABLE rate (key bigint PRIMARY KEY, name text NOT NULL)",
+      """
+      CREATE TABLE rate_share (
+        key bigint, owner bigint, rate bigint NOT NULL, wanted bigint NOT NULL, share bigint NOT NULL,
+        ends float8 NOT NULL, held bigint NOT NULL, held_ends float8 NOT NULL, PRIMARY KEY (key, owner)
+      ) WITH (fillfactor = 50)
+      """,
+      // Users that may use the tables so far may use these, too.
+      """
+      DO $$ DECLARE name text; BEGIN
+        FOR name IN
+          SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+          FROM pg_class, aclexplode(relacl) WHERE oid = 'counted'::regclass AND privilege_type = 'INSERT'
+        LOOP EXECUTE 'GRANT ALL ON rate, rate_share TO ' || name; END LOOP;
+      END $$
+      """,
+    ]
 
     private static var first: [String] {
       let lines = columns.map { name, type in

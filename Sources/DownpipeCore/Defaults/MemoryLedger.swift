@@ -35,6 +35,7 @@ final class MemoryLedgerBox: Sendable {
 /// One opening of a ``MemoryLedger``.
 final class MemoryLedgerStore: LedgerStore {
   let owner: String
+  let leasesRates = true
   let changesByOthers: AsyncStream<Void>?
   private let box: MemoryLedgerBox
 
@@ -135,6 +136,10 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func renewLeases(until lease: Date) async throws { try withState { _ in } }
+
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    try withState { $0.leaseRates(wants, for: duration, at: now, owner: owner) }
+  }
 
   func reclaim(at now: Date) async throws -> Int {
     try change({ $0.reclaim(at: now) }, concernsOthers: { $0 > 0 })

@@ -43,6 +43,8 @@ struct MemoryLedgerState: Sendable {
   private var tally: [DownloadState.Phase: Int] = [:]
   /// The settings of the app.
   var settings: Data?
+  /// The shares of rates by their keys.
+  private var rateShares: [String: RateShares] = [:]
 
   /// The number of keys in the queue, including obsolete ones.
   var queueCount: Int { queue.count }
@@ -52,9 +54,20 @@ struct MemoryLedgerState: Sendable {
   mutating func open(_ owner: String) { owners[owner] = Owner() }
 
   /// - Returns: Whether the owner was open.
-  mutating func close(_ owner: String) -> Bool { owners.removeValue(forKey: owner) != nil }
+  mutating func close(_ owner: String) -> Bool {
+    for key in rateShares.keys { rateShares[key]?.remove(owner) }
+    return owners.removeValue(forKey: owner) != nil
+  }
 
   func isOpen(_ owner: String) -> Bool { owners[owner] != nil }
+
+  mutating func leaseRates(
+    _ wants: [RateWant], for duration: Duration, at now: Date, owner: String
+  ) -> [RateShare] {
+    for key in rateShares.keys { rateShares[key]?.removeExpired(at: now) }
+    rateShares = rateShares.filter { !$0.value.rows.isEmpty }
+    return wants.map { rateShares[$0.key, default: RateShares()].lease($0, to: owner, for: duration, at: now) }
+  }
 
   mutating func rank(by ranking: Ranking, owner: String) {
     let isFirstCall = owners[owner]?.ranking == nil

@@ -23,6 +23,9 @@ internal import Synchronization
   /// Whether leases keep ``LeaseRequest/sharedLimits``. The default is `false`.
   var countsForAll: Bool { get }
 
+  /// Whether ``leaseRates(_:for:at:)`` works. The default is `false`.
+  var leasesRates: Bool { get }
+
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
@@ -153,6 +156,18 @@ internal import Synchronization
   /// Extends the leases of all downloads that this owner holds.
   func renewLeases(until lease: Date) async throws
 
+  /// Leases shares of rates that all owners share, as ``RateShares`` divides them.
+  ///
+  /// At no instant are the shares of all owners that have not expired more than the rate together. A share takes the place of
+  /// the owner's earlier one. The calls of one store come one after the other. When the store is closed, its shares are free.
+  /// The default implementation throws.
+  /// - Parameters:
+  ///   - wants: What this owner wants. Each has another key.
+  ///   - duration: How long a share is valid among few owners. With many, a ledger may lease it for longer.
+  ///   - now: The present time, for ledgers that have no clock of their own.
+  /// - Returns: The shares, in the order of the wants.
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare]
+
   /// Applies ``Lifecycle/Event/leaseLost`` to downloads whose owner has provably ended, or whose lease has expired and
   /// whose owner is not provably alive.
   /// - Returns: The number of downloads.
@@ -236,6 +251,14 @@ extension LedgerStore {
 
   /// The default: limits are those of each owner.
   public var countsForAll: Bool { false }
+
+  /// The default: rates are those of each owner.
+  public var leasesRates: Bool { false }
+
+  /// The default: throws.
+  public func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    throw DownloadError(.ledger, "this ledger cannot lease shares of rates: use a rate of each downloader")
+  }
 
   /// The default: no damaged records.
   public func damaged() async throws -> [DamagedRecord] { [] }

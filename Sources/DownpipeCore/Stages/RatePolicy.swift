@@ -9,9 +9,15 @@ public protocol RatePolicy: Stage {
   /// - Parameter time: The clock of the downloader, for a policy that depends on the date. The session gets the instants
   ///   of its calls, so that it need not ask the clock.
   func start(time: any TimeSource) -> any RateSession
+
+  /// Whether the policy has rates that all downloaders of a ledger share. A downloader does not start with them unless
+  /// its ledger can lease shares.
+  var sharesRates: Bool { get }
 }
 
 extension RatePolicy {
+  /// The default: `false`.
+  public var sharesRates: Bool { false }
   /// Adds the policy to the pipeline's rate policies.
   public func contribute(to parts: inout PipelineParts) { parts.rates.append(self) }
 }
@@ -29,6 +35,33 @@ public protocol RateSession: Sendable {
   ///   - candidate: The properties of the download.
   ///   - now: The current instant, a value of ``TimeSource/now``.
   func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration
+
+  /// Returns the shared rates of which the session needs a share now, or a new one.
+  ///
+  /// It is called for a policy that ``RatePolicy/sharesRates``, soon after a transfer has asked how long it must pause, but
+  /// at most ten times in a second, and not while nothing is transferred. A session asks for the first share of a rate at
+  /// once, and for the next one when a fifth of its validity has passed and the rate is still in use; it
+  /// names at most 256 rates in one call, and the others in the next ones. The default implementation returns none.
+  /// - Parameter now: The current instant, a value of ``TimeSource/now``.
+  func wants(at now: Duration) -> [RateWant]
+
+  /// Takes the shares that the ledger has leased, one for each want of the last call of ``wants(at:)``, in their order. It
+  /// is not called if the ledger has failed: then the former shares hold until they expire.
+  ///
+  /// **Transfers must not receive bytes without a share**, because others may have it by then. The clock goes on while
+  /// the machine sleeps and while the process is stopped.
+  /// - Parameters:
+  ///   - shares: The shares.
+  ///   - asked: The instant from which on they are valid, before the ledger was asked.
+  ///   - now: The current instant.
+  func take(_ shares: [RateShare], askedAt asked: Duration, at now: Duration)
+}
+
+extension RateSession {
+  /// The default: none.
+  public func wants(at now: Duration) -> [RateWant] { [] }
+  /// The default: nothing happens.
+  public func take(_ shares: [RateShare], askedAt asked: Duration, at now: Duration) {}
 }
 
 /// The pace of one transfer, which a source keeps after each chunk.

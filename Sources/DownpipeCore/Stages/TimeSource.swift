@@ -65,6 +65,8 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   /// Between two batches of ``Downloader/changes(every:)``.
   public static let changes = SleepPurpose("changes")
 
+  /// Until the ledger is asked again for shares of rates; see ``RatePolicy/sharesRates``.
+  public static let rates = SleepPurpose("rates")
   /// Until a transfer may receive more bytes; see ``RatePolicy``.
   public static let pace = SleepPurpose("pace")
 
@@ -73,7 +75,7 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   public var isHousekeeping: Bool { Self.housekeeping.contains(self) }
 
   private static let housekeeping: Set<SleepPurpose> = [
-    .lease, .progress, .checkpoint, .segments, .room, .others, .reasons, .changes,
+    .lease, .progress, .checkpoint, .segments, .room, .others, .reasons, .changes, .rates,
   ]
 }
 

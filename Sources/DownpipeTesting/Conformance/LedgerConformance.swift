@@ -49,6 +49,7 @@ import Foundation
     await checkKeeping(report)
     await checkLeasing(report)
     await checkSharedLimits(report)
+    await checkSharedRates(report)
     await checkSettings(report)
     await checkDueTimes(report)
     await checkSaving(report)

@@ -34,6 +34,8 @@ import Foundation
     case remove
     /// `renewLeases`
     case renewLeases
+    /// `leaseRates`
+    case leaseRates
     /// `reclaim`
     case reclaim
     /// `nextDue`
@@ -244,6 +246,10 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
 
   func renewLeases(until lease: Date) async throws {
     try await ledger.perform(.renewLeases) { try await base.renewLeases(until: lease) }
+  }
+
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    try await ledger.perform(.leaseRates) { try await base.leaseRates(wants, for: duration, at: now) }
   }
 
   func reclaim(at now: Date) async throws -> Int {

@@ -14,6 +14,7 @@ extension LedgerStoreWrapper {
   package var owner: String { base.owner }
   package var leasesExpire: Bool { base.leasesExpire }
   package var countsForAll: Bool { base.countsForAll }
+  package var leasesRates: Bool { base.leasesRates }
   package var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
   package func hasChangesByOtherProcesses() async throws -> Bool? { try await base.hasChangesByOtherProcesses() }
 
@@ -53,6 +54,11 @@ extension LedgerStoreWrapper {
     try await base.remove(selection, choose)
   }
   package func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
+  package func leaseRates(
+    _ wants: [RateWant], for duration: Duration, at now: Date
+  ) async throws -> [RateShare] {
+    try await base.leaseRates(wants, for: duration, at: now)
+  }
   package func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
   package func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
   package func isBusy() async throws -> Bool { try await base.isBusy() }

@@ -35,6 +35,8 @@ struct PipelineSettings: Sendable, Hashable {
   var perHost: Int?
   /// The most downloads from one host at all workers of the ledger; no limit when `nil`.
   var fleetPerHost: Int?
+  /// The speed of all downloads of all workers of the ledger together; no limit when `nil`.
+  var fleetRate: ByteRate?
   /// The number of connections to each file; as many as raise the throughput when `nil`.
   var connections: Int?
   /// The speed of all downloads together; no limit when `nil`.

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Downpipe
 
-/// The value of `--limit-rate`.
+/// The value of `--limit-rate` and `--fleet-limit-rate`.
 enum SpeedLimit {
   /// Parses a number of bytes for each second: `500k`, `2M`, `1.5MB`.
   static func rate(_ text: String) throws -> ByteRate {

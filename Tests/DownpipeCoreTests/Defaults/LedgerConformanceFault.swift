@@ -11,6 +11,7 @@ enum Fault: String, CaseIterable, Sendable {
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
   case ignoresHost, ignoresIntent, ignoresPhases, updatesUntilRefused, updatesOne
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
+  case leasesWholeRate, confusesRates, endsSharesEarly
   case ignoresAfter, leasesDependents, neverReleases, hidesDelays, alwaysBusy
 
   /// The rules that the suite must report as broken, among others.
@@ -57,6 +58,9 @@ enum Fault: String, CaseIterable, Sendable {
     case .overwrites: ["add-merges", "link-is-merged"]
     case .keepsNothing: ["add-keeps"]
     case .revivesCancelled: ["cancelled-stays"]
+    case .leasesWholeRate: ["shared-rates", "shared-rates-hold"]
+    case .confusesRates: ["shared-rates-keys"]
+    case .endsSharesEarly: ["shared-rates-expire"]
     case .updatesAll: ["update-held"]
     case .losesRefusal: ["update-refused"]
     case .loses: ["add-merges", "update-keeps-added"]

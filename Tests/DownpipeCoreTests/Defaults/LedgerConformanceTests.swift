@@ -253,6 +253,20 @@ private final class FaultyStore: LedgerStoreWrapper {
     return result
   }
 
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    switch fault {
+    case .leasesWholeRate:
+      return wants.map { RateShare(bytesPerSecond: min($0.wanted, $0.rate.bytesPerSecond), validity: duration) }
+    case .confusesRates:
+      return try await base.leaseRates(wants.sorted { $0.key < $1.key }, for: duration, at: now)
+    case .endsSharesEarly:
+      return try await base.leaseRates(wants, for: duration / 1_000, at: now).map {
+        RateShare(bytesPerSecond: $0.bytesPerSecond, validity: duration)
+      }
+    default: return try await base.leaseRates(wants, for: duration, at: now)
+    }
+  }
+
   func reclaim(at now: Date) async throws -> Int {
     switch fault {
     case .reclaimsNothing: return 0

@@ -104,7 +104,8 @@ extension Downloader {
   public func replace(_ policy: some SchedulingPolicy) async throws { try await engine.replace(scheduling: policy) }
 
   /// Replaces the rate policy that has the same ``Stage/id``, or adds the policy if there is none. It applies to running
-  /// transfers within a second.
+  /// transfers within a second. A rate that all downloaders of a ledger share (``RatePolicy/sharesRates``) holds for this one
+  /// alone if its ledger cannot lease shares.
   public func replace(_ policy: some RatePolicy) async { await engine.replace(rate: policy) }
 
   /// Removes the rate policy with the given ``Stage/id``. Paused transfers continue within a second.

@@ -63,6 +63,12 @@ public final class Downloader: Sendable {
         "\(policy.name) has limits for all workers of a ledger, and \(pipeline.ledger.name) cannot count for all: use "
           + "limits of this downloader, or a ledger such as PostgresLedger", stage: policy.name)
     }
+    if !store.leasesRates, let policy = pipeline.rates.first(where: \.sharesRates) {
+      throw DownloadError(
+        .invalidPipeline,
+        "\(policy.name) has a rate for all workers of a ledger, and \(pipeline.ledger.name) cannot divide it: use a rate "
+          + "of this downloader, or a ledger such as PostgresLedger", stage: policy.name)
+    }
     var sessions: [any SourceSession] = []
     do {
       // A downloader that only lists and removes must not change the ranks in a ledger that others use.

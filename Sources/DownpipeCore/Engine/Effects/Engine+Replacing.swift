@@ -54,6 +54,7 @@ extension Engine {
 
   func replace(rate policy: any RatePolicy) {
     context.rates.replace(policy)
+    leaseSharedRates()
     state.stages.change { $0.rates.set(policy, by: \.id) }
   }
 

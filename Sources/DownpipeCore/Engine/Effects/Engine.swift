@@ -20,6 +20,8 @@ actor Engine {
   private var newTasks: [@Sendable () async -> Void] = []
   /// Whether the ledger is renewing the leases.
   private var isRenewing = false
+  /// Whether a task leases shares of rates.
+  private var isLeasingRates = false
   /// Whether the loop is about to start new tasks.
   private var isDeciding = false
 
@@ -55,6 +57,7 @@ actor Engine {
         }
         group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }
+        leaseSharedRates()
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
         context.mailbox.close()
@@ -238,6 +241,14 @@ actor Engine {
     }
     state.mode.ticks = false
     if !state.slots.isEmpty, !Task.isCancelled { context.mailbox.wake() }
+  }
+
+  /// Starts the task that leases shares of rates when the first policy needs them.
+  func leaseSharedRates() {
+    guard !isLeasingRates, context.rates.isShared else { return }
+    isLeasingRates = true
+    let leases = RateLeases(rates: context.rates, store: store, time: time)
+    begin { await leases.keep() }
   }
 
   /// Reclaims the downloads of dead owners, and publishes the changes of other owners, at regular intervals.

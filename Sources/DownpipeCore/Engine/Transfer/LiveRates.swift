@@ -5,16 +5,26 @@ final class LiveRates: Sendable {
   private struct Limit: Sendable {
     let id: String
     let session: any RateSession
+    /// Whether it needs shares that the ledger leases.
+    let isShared: Bool
+
+    init(_ policy: any RatePolicy, _ time: any TimeSource) {
+      (id, session, isShared) = (policy.id, policy.start(time: time), policy.sharesRates)
+    }
   }
 
   private let time: any TimeSource
   private let limits: Mutex<[Limit]>
   /// Spares transfers the mutex while there is no limit.
   private let isEmpty: Atomic<Bool>
+  /// Whether transfers have used shared rates since the last look.
+  private let demand = Monitor(false)
+  /// Spares transfers the monitor while it knows.
+  private let isDemandKnown = Atomic(false)
 
   init(_ policies: [any RatePolicy], time: any TimeSource) {
     self.time = time
-    limits = Mutex(policies.map { Limit(id: $0.id, session: $0.start(time: time)) })
+    limits = Mutex(policies.map { Limit($0, time) })
     isEmpty = Atomic(policies.isEmpty)
   }
 
@@ -23,7 +33,7 @@ final class LiveRates: Sendable {
 
   /// Replaces the policy with the same id, or adds it.
   func replace(_ policy: any RatePolicy) {
-    change { $0.set(Limit(id: policy.id, session: policy.start(time: time)), by: \.id) }
+    change { $0.set(Limit(policy, time), by: \.id) }
   }
 
   /// - Returns: `false` if there is no such policy.
@@ -46,8 +56,54 @@ final class LiveRates: Sendable {
   func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
     let limits = limits.withLock { $0 }
     var longest = Duration.zero
-    for limit in limits { longest = max(longest, limit.session.pause(after: bytes, of: id, candidate, at: now)) }
+    var isShared = false
+    for limit in limits {
+      longest = max(longest, limit.session.pause(after: bytes, of: id, candidate, at: now))
+      isShared = isShared || limit.isShared
+    }
+    if isShared { noteDemand() }
     return longest
+  }
+
+  // MARK: Shared rates
+
+  /// The wants of a session, under keys that are its policy's own.
+  struct Wants: Sendable {
+    let session: any RateSession
+    let wants: [RateWant]
+  }
+
+  /// Whether a policy shares its rates with other downloaders.
+  var isShared: Bool { limits.withLock { $0.contains(where: \.isShared) } }
+
+  private func noteDemand() {
+    guard !isDemandKnown.load(ordering: .relaxed), !isDemandKnown.exchange(true, ordering: .acquiringAndReleasing)
+    else { return }
+    demand.update { $0 = true }
+  }
+
+  /// Waits until transfers use shared rates, or returns at once if they have done so since the last call.
+  /// - Throws: `CancellationError`.
+  func waitForDemand() async throws {
+    try await demand.wait { $0 }
+    demand.update { $0 = false }
+    // Last: a use that is not told to the monitor has been noted by the session before, which is asked after this.
+    isDemandKnown.store(false, ordering: .sequentiallyConsistent)
+  }
+
+  /// What the policies that share rates want of the ledger now.
+  func wants(at now: Duration) -> [Wants] {
+    limits.withLock { $0 }.filter(\.isShared).compactMap { limit in
+      let wants = limit.session.wants(at: now)
+      guard !wants.isEmpty else { return nil }
+      return Wants(
+        session: limit.session,
+        wants: wants.map { want in
+          var want = want
+          want.key = "\(limit.id) \(want.key)"
+          return want
+        })
+    }
   }
 }
 

@@ -35,6 +35,7 @@ private struct OutsideStore: LedgerStore {
   var owner: String { base.owner }
   var leasesExpire: Bool { base.leasesExpire }
   var countsForAll: Bool { base.countsForAll }
+  var leasesRates: Bool { base.leasesRates }
   var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
 
   private func call<Result: Sendable>(
@@ -94,6 +95,9 @@ private struct OutsideStore: LedgerStore {
     try await call { try await $0.remove(selection, choose) }
   }
   func renewLeases(until lease: Date) async throws { try await call { try await $0.renewLeases(until: lease) } }
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    try await call { try await $0.leaseRates(wants, for: duration, at: now) }
+  }
   func reclaim(at now: Date) async throws -> Int { try await call { try await $0.reclaim(at: now) } }
   func nextDue(after now: Date) async throws -> Date? { try await call { try await $0.nextDue(after: now) } }
   func isBusy() async throws -> Bool { try await call { try await $0.isBusy() } }

@@ -24,13 +24,14 @@ final class SimulatedStore: LedgerStore {
   let owner: String
   let leasesExpire: Bool
   let countsForAll: Bool
+  let leasesRates: Bool
   let changesByOthers: AsyncStream<Void>?
   private let process: SimulatedProcess
 
   /// - Parameter store: The store that the process has, which ends with it.
   init(_ store: any LedgerStore, _ process: SimulatedProcess) {
     (owner, changesByOthers) = (store.owner, store.changesByOthers)
-    (leasesExpire, countsForAll) = (store.leasesExpire, store.countsForAll)
+    (leasesExpire, countsForAll, leasesRates) = (store.leasesExpire, store.countsForAll, store.leasesRates)
     self.process = process
   }
 
@@ -213,6 +214,10 @@ final class SimulatedStore: LedgerStore {
 
   func renewLeases(until lease: Date) async throws {
     try await read("renewing") { try await $0.renewLeases(until: lease) }
+  }
+
+  func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
+    try await read("leasing rates") { try await $0.leaseRates(wants, for: duration, at: now) }
   }
 
   func reclaim(at now: Date) async throws -> Int {
