@@ -242,8 +242,8 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeArchive",
-        "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink",
+        "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeURLSession", "DownpipeAppleResumeData",
+        "DownpipeArchive", "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
         // The endpoint of a worker.
@@ -400,11 +400,15 @@ let package = Package(
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     tests(
-      "EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster"]),
+      "EndToEnd",
+      [
+        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster",
+        .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
+      ]),
     tests(
       "DownpipeTool",
       [
-        "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeFiles", "DownpipeTesting",
         .target(name: "DownpipePostgres", condition: postgres),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),

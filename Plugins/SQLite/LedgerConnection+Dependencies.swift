@@ -96,14 +96,14 @@
     }
 
     /// Whether another download waits for a download.
-    private func isNeeded(_ id: DownloadID) throws -> Bool {
+    func isNeeded(_ id: DownloadID) throws -> Bool {
       let find = try prepared(.isNeeded)
       find.bind(RecordColumns.key(id.rawValue))
       return try find.first { _ in true } ?? false
     }
 
     /// What a download waits for; nothing if it does not exist or is damaged.
-    private func waitsFor(_ id: DownloadID) throws -> Set<DownloadID> {
+    func waitsFor(_ id: DownloadID) throws -> Set<DownloadID> {
       let row = try prepared(.waitsForOfID)
       row.bind(RecordColumns.key(id.rawValue))
       return try row.first(Self.ids).flatMap { $0 } ?? []

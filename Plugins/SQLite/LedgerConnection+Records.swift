@@ -170,7 +170,7 @@
       if record.isReady { noteWaiting(record, in: lane) }
     }
 
-    private func noteWaiting(_ record: DownloadRecord, in lane: Lane) {
+    func noteWaiting(_ record: DownloadRecord, in lane: Lane) {
       let key = WaitingKey(rank: record.rank.value, arrival: record.arrival, generation: record.generation)
       noteWaiting(key, in: lane, id: record.id)
     }
@@ -303,6 +303,6 @@
 
   extension DownloadRecord {
     /// Whether the download waits, but neither for a time nor for another download.
-    fileprivate var isReady: Bool { isQueued && notBefore == nil }
+    var isReady: Bool { isQueued && notBefore == nil }
   }
 #endif

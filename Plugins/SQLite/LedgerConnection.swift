@@ -211,10 +211,13 @@
     // MARK: Numbers
 
     /// Returns a new generation. The numbers of a failed change are not reused in the same transaction.
-    func nextGeneration() throws -> Int64 {
-      let last = try lastGeneration ?? prepared(.lastGeneration).first { $0.int64() } ?? 0
-      lastGeneration = last + 1
-      return last + 1
+    func nextGeneration() throws -> Int64 { try nextGeneration { $0 + 1 } }
+
+    /// Returns a new generation, which follows from the last one.
+    func nextGeneration(_ next: (_ last: Int64) -> Int64) throws -> Int64 {
+      let new = next(try lastGeneration ?? prepared(.lastGeneration).first { $0.int64() } ?? 0)
+      lastGeneration = new
+      return new
     }
 
     /// Makes the last generation available again, because it was not used.

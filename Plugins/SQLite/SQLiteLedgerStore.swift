@@ -74,6 +74,11 @@
       return try await change({ try $0.add(additions, at: now) }) { $0.contains { $0.isChanged(at: now) } }
     }
 
+    func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+      let now = now.asStored
+      return try await change({ try $0.restore(records, at: now) }) { $0.contains(true) }
+    }
+
     func update(
       _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> DownloadRecord? {
@@ -128,6 +133,10 @@
 
     func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
       try await read { try $0.records(query) }
+    }
+
+    func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+      try await read { try $0.records(after: generation, limit: limit) }
     }
 
     func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {

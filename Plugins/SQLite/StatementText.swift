@@ -7,7 +7,7 @@
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
     case gain, clearTally, recount, lastGeneration, setLastGeneration, news, countNews
     case opening, openingNumber, insertOpening, kind, kindNumber, insertKind
-    case record, recordOfGeneration, work, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
+    case record, recordOfGeneration, work, place, total, insert, restore, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
     case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
@@ -74,6 +74,11 @@
         INSERT INTO download (\(RecordColumns.names(RecordColumns.new)), kind, opening)
         VALUES (\(RecordColumns.new.map { _ in "?" }.joined(separator: ", ")), ?, ?)
         ON CONFLICT (id) DO NOTHING
+        """
+      case .restore:
+        """
+        INSERT INTO download (\(RecordColumns.names(RecordColumns.all)), kind, opening)
+        VALUES (\(RecordColumns.all.map { _ in "?" }.joined(separator: ", ")), ?, ?)
         """
       case .rewrite:
         """

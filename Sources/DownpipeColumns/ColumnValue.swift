@@ -136,11 +136,15 @@ extension [BlockMark]: ColumnCodable {
   }
 }
 
-/// A rarely used value, stored as JSON.
+/// A rarely used value, stored as JSON: equal values as equal texts.
 package struct JSONText<Value: Codable & Sendable>: ColumnCodable {
   package var value: Value
   package var columnValue: ColumnValue {
-    get throws { .text(String(decoding: try JSONEncoder().encode(value), as: UTF8.self)) }
+    get throws {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+      return .text(String(decoding: try encoder.encode(value), as: UTF8.self))
+    }
   }
   package init(_ value: Value) { self.value = value }
   package init?(columnValue: ColumnValue) {

@@ -11,6 +11,8 @@ package final class RecordColumn: Sendable {
   package let fields: RecordFields
   /// Whether the column may be NULL.
   package let isOptional: Bool
+  /// Whether the text of the column is JSON.
+  package let isJSON: Bool
   /// Returns the column's value for a record.
   package let value: @Sendable (DownloadRecord) throws -> ColumnValue
   /// Sets the part of a record from the column's value, which is not NULL.
@@ -18,13 +20,14 @@ package final class RecordColumn: Sendable {
   package let read: @Sendable (ColumnValue, inout DownloadRecord) -> Bool
 
   package init(
-    name: String, fields: RecordFields, isOptional: Bool,
+    name: String, fields: RecordFields, isOptional: Bool, isJSON: Bool = false,
     value: @escaping @Sendable (DownloadRecord) throws -> ColumnValue,
     read: @escaping @Sendable (ColumnValue, inout DownloadRecord) -> Bool
   ) {
     self.name = name
     self.fields = fields
     self.isOptional = isOptional
+    self.isJSON = isJSON
     self.value = value
     self.read = read
   }
@@ -45,11 +48,11 @@ package final class RecordColumn: Sendable {
 
   /// A column that is NULL if there is no value.
   package static func optional<Value: ColumnCodable>(
-    _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
+    _ name: String, _ fields: RecordFields, isJSON: Bool = false, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
     _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
   ) -> RecordColumn {
     RecordColumn(
-      name: name, fields: fields, isOptional: true, value: { try get($0)?.columnValue ?? .null },
+      name: name, fields: fields, isOptional: true, isJSON: isJSON, value: { try get($0)?.columnValue ?? .null },
       read: { column, record in
         guard let value = Value(columnValue: column) else { return false }
         set(&record, value)
@@ -62,7 +65,7 @@ package final class RecordColumn: Sendable {
     _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
     _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
   ) -> RecordColumn {
-    optional(name, fields, { record in get(record).map { JSONText($0) } }, { set(&$0, $1.value) })
+    optional(name, fields, isJSON: true, { record in get(record).map { JSONText($0) } }, { set(&$0, $1.value) })
   }
 
   /// A column with JSON that is often the same in many rows: repeated values are converted only once.
@@ -72,7 +75,7 @@ package final class RecordColumn: Sendable {
   ) -> RecordColumn {
     let last = LastJSON<Value>()
     return RecordColumn(
-      name: name, fields: fields, isOptional: true,
+      name: name, fields: fields, isOptional: true, isJSON: true,
       value: { record in try get(record).map { try last.column(for: $0) } ?? .null },
       read: { column, record in
         guard let value = last.value(of: column) else { return false }
@@ -175,7 +178,7 @@ package enum RecordColumns {
       "name_is_fallback", [], { $0.request.destination.nameUse == .fallback ? true : nil },
       { $0.request.destination.nameUse = $1 ? .fallback : .order }),
     .optional(
-      "mirrors", [], { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
+      "mirrors", [], isJSON: true, { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
       { $0.request.mirrors = $1.urls }),
     .json("metadata", [], { $0.request.metadata.unlessEmpty }, { $0.request.metadata = $1 }),
     .json(

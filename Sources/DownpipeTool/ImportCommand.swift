@@ -1,81 +1,77 @@
 import ArgumentParser
-import Downpipe
-import DownpipeAppleResumeData
-import Foundation
+@_spi(Ledger) import Downpipe
 
-/// `downpipe import-resume-data`: resumes a download of Apple's URLSession.
+/// `downpipe import`: puts exported downloads into a ledger.
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "import-resume-data",
-    abstract: "Resume a download that URLSession started.",
+    commandName: "import",
+    abstract: "Put the downloads of an export into a ledger, and start nothing.",
     discussion: """
-      Adds the download to the ledger and resumes it, if the file on the server is still the same. Both files stay as \
-      they are. Run the same command again, or “downpipe resume”, after an interruption.
+      “downpipe export” makes the file. Each download is as it was: finished ones stay finished and are not fetched again, \
+      failed ones keep their cause, and the others wait in the same order. A download whose id the ledger knows stays as \
+      the ledger has it, so the same file can be imported again after an interruption.
+
+      Files are not part of the export. An unfinished download goes on with what was received if it runs in the same folder \
+      and the ledger was empty; otherwise it begins anew. “downpipe list --orphans” shows what is left over.
+
+      Lines that cannot be read are reported and left out. The exit status is 1 then, and if the file was cut off.
       """
   )
 
-  @Argument(help: ArgumentHelp("The resume data from URLSession.", valueName: "file"), completion: .file())
+  @Argument(help: ArgumentHelp("The export; “-” is standard input.", valueName: "file"), completion: .file())
   var file: String
 
-  @Option(
-    help: ArgumentHelp("The file with the bytes that URLSession has received.", valueName: "file"),
-    completion: .file())
-  var partial: String
-
-  @Option(name: [.short, .long], help: ArgumentHelp("Save the file under this name.", valueName: "name"))
-  var output: String?
-
   @OptionGroup(title: "Folder options") var folder: FolderOptions
-  @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
-  @OptionGroup(title: "Output options") var reporting: OutputOptions
+  @Flag(
+    help: ArgumentHelp(
+      """
+      Let downloads without a file run in any folder: each goes to that of the worker that takes it, as after “downpipe add” \
+      to a database. By default they belong to the very folder that they were added for.
+      """))
+  var anyFolder = false
+  @Flag(help: "Print one JSON object at the end.")
+  var json = false
 
-  func run() async throws {
-    var request = try request()
-    var servers = try network.settings(for: transfer.source)
-    request.logsIn = servers.logIn.isGiven
-    request.isUntrusted = servers.isUntrusted
-    servers.logIn.origins = Origin(request.url).map { [$0] } ?? []
-    let directory = try Folder.prepare(folder.directory, option: "--directory")
-    let ledger = try folder.usableLocation(directory: directory)
-    var settings = transfer.settings(directory: directory, ledger: ledger)
-    settings.network = servers
-    let choice = reporting.choice
-    let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(
-      pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars,
-      keepsUnfinished: ledger != nil, showsCodings: !servers.keepsContentCoding)
-    defer { if ledger == nil { Folder.removeEmptyWorkspace(of: directory) } }
-    let feeder = Feeder(plan: try GetPlan(urls: [request.givenURL], outputName: output))
-    let ending = try await run.run { [request] downloader, monitor in
-      try await feeder.add([request], to: downloader, monitor)
-    }
-    if case .interrupted = ending {
-      OutputFile.warn("interrupted; run the same command again to resume")
-    }
-    if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
+  func validate() throws {
+    if folder.ledger == "none" { throw ValidationError("--ledger none: this command needs a ledger that lasts") }
   }
 
-  /// The download that the resume data describes, with the bytes that URLSession has received.
-  private func request() throws(UsageError) -> DownloadRequest {
-    guard Folder.kind(file) == .file else { throw UsageError("the file “\(file)” does not exist") }
-    guard Folder.kind(partial) == .file else { throw UsageError("--partial: the file “\(partial)” does not exist") }
+  func run() async throws {
+    let reader = try LineReader(file)
+    let isShared = try folder.location(directory: "/")?.isShared ?? false
+    let directory =
+      try isShared ? Folder.absolutePath(folder.directory) : Folder.prepare(folder.directory, option: "--directory")
+    guard let ledger = try folder.usableLocation(directory: directory) else { return }
+    let store = try await ledger.store()
+    var queue = QueueImport(isForAnyFolder: anyFolder, location: isShared ? nil : FileStore(directory).location)
     do {
-      // Resume data is never this large; the reader refuses it then.
-      let handle = try FileHandle(forReadingFrom: URL(filePath: file))
-      defer { try? handle.close() }
-      let resumeData = try AppleResumeData(try handle.read(upToCount: 2 << 20) ?? Data())
-      let checkpoint = try resumeData.checkpoint()
-      let text = resumeData.url.absoluteString
-      var request = try GetPlan(urls: [text], outputName: output).request(for: text)
-      request.headers = try resumeData.request(id: request.id).headers
-      request.headStart = .init(
-        file: try Folder.absolutePath(partial), count: checkpoint.bytesReceived, validator: checkpoint.validator)
-      return request
-    } catch let error as UsageError {
-      throw error
+      // That of the commands that run the downloads, which would otherwise rank all of them again.
+      try await store.rank(by: Ranking(PriorityQueue()))
+      try await queue.run(from: reader, into: store)
+      try await store.close()
     } catch {
-      throw UsageError("\(file): \(DownloadError(error, as: .invalidRequest).message)")
+      try? await store.close()
+      if queue.imported > 0 { OutputFile.warn("\(queue.imported) imported before this error; run the command again") }
+      throw error
     }
+    if queue.elsewhere > 0 {
+      OutputFile.warn(
+        "\(queue.elsewhere) downloads without a file belong to the folders that they were added for, and run there only: "
+          + "“--any-folder” imports them for any folder")
+    }
+    try OutputFile.standardOutput.write(Self.summary(queue, isJSON: json))
+    if queue.damaged > 0 || !queue.isComplete { throw ExitCode(1) }
+  }
+
+  private static func summary(_ queue: QueueImport, isJSON: Bool) -> String {
+    if isJSON {
+      let object: JSONObject = ["imported": queue.imported, "known": queue.known, "damaged": queue.damaged]
+      return object.json + "\n"
+    }
+    let parts = [
+      "\(queue.imported) imported", queue.known > 0 ? "\(queue.known) known" : "",
+      queue.damaged > 0 ? "\(queue.damaged) damaged" : "",
+    ]
+    return parts.filter { !$0.isEmpty }.joined(separator: ", ") + "\n"
   }
 }

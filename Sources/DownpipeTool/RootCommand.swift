@@ -41,7 +41,7 @@ struct RootCommand: AsyncParsableCommand {
     subcommands: [
       GetCommand.self, AddCommand.self, WorkCommand.self, StatusCommand.self, ListCommand.self, ResumeCommand.self,
       RetryCommand.self, RestartCommand.self, VerifyCommand.self,
-      RemoveCommand.self, ImportCommand.self,
+      RemoveCommand.self, ExportCommand.self, ImportCommand.self, ImportResumeDataCommand.self,
     ],
     defaultSubcommand: GetCommand.self
   )

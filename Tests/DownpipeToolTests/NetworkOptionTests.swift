@@ -54,7 +54,7 @@ struct NetworkOptionTests {
       #expect(try settings(["--no-proxy"]).proxy == .none)
       #expect(try settings(["--untrusted", "--max-redirects", "3"]).proxy == .none)
       #expect(try ResumeCommand.parse(["--no-proxy"]).network.connection.noProxy)
-      let imported = try ImportCommand.parse(["data", "--partial", "part", "-u", "a:b"])
+      let imported = try ImportResumeDataCommand.parse(["data", "--partial", "part", "-u", "a:b"])
       #expect(imported.network.logIn.user == "a:b")
     }
 

@@ -79,14 +79,7 @@
         kinds.append(.integer(try number(of: kind)))
         records.append(record)
       }
-      // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
-      let order = records.indices.sorted { records[$0].id < records[$1].id }
-      var values = try RecordColumns.new.map { column in
-        PostgresValue.array(try order.map { try column.value(records[$0]) })
-      }
-      values.append(.array(order.map { kinds[$0] }))
-      values.append(.integer(memory.owner.number))
-      let inserted = Set(try numbers(Self.insertion, values))
+      let inserted = try insert(records, kinds, RecordColumns.new, Self.newInsertion)
       let new = records.filter { inserted.contains($0.generation) }
       try insertTags(of: new)
       for record in new { try setDependencies(record.waitsFor, of: record.generation, before: []) }
@@ -94,17 +87,47 @@
       return records.map { inserted.contains($0.generation) ? $0 : nil }
     }
 
-    private static let insertion: String = {
-      let names = RecordColumns.new.map(\.name) + ["kind"]
+    /// Inserts records with what they have in all columns, unless their ids are known.
+    /// - Returns: The generations of the inserted ones.
+    func insert(_ records: [DownloadRecord]) throws -> Set<Int64> {
+      guard !records.isEmpty else { return [] }
+      let kinds = try records.map { ColumnValue.integer(try number(of: Kind($0))) }
+      // Most columns are NULL in all records.
+      let columns = try RecordColumns.all.filter { column in try records.contains { try column.value($0) != .null } }
+      return try insert(records, kinds, columns, Self.insertion(columns))
+    }
+
+    /// Inserts records, unless their ids are known.
+    /// - Parameters:
+    ///   - columns: The columns that are written.
+    ///   - sql: The ``insertion(_:)`` for these.
+    /// - Returns: The generations of the inserted ones.
+    private func insert(
+      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn], _ sql: String
+    ) throws -> Set<Int64> {
+      // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
+      let order = records.indices.sorted { records[$0].id < records[$1].id }
+      var values = try columns.map { column in
+        PostgresValue.array(try order.map { try column.value(records[$0]) })
+      }
+      values.append(.array(order.map { kinds[$0] }))
+      values.append(.integer(memory.owner.number))
+      return Set(try numbers(sql, values))
+    }
+
+    private static let newInsertion = insertion(RecordColumns.new)
+
+    private static func insertion(_ columns: [RecordColumn]) -> String {
+      let names = columns.map(\.name) + ["kind"]
       let arrays = names.enumerated().map { "$\($0 + 1)::\(Schema.type(of: $1))[]" }
       return """
         INSERT INTO download (\(names.joined(separator: ", ")), opening)
         SELECT new.*, $\(names.count + 1)::bigint FROM unnest(\(arrays.joined(separator: ", "))) AS new
         ON CONFLICT (id) DO NOTHING RETURNING generation
         """
-    }()
+    }
 
-    private func insertTags(of records: [DownloadRecord]) throws {
+    func insertTags(of records: [DownloadRecord]) throws {
       let tags = records.flatMap { record in record.request.tags.map { (tag: $0, generation: record.generation) } }
       guard !tags.isEmpty else { return }
       _ = try run(

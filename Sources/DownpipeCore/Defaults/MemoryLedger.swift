@@ -78,6 +78,10 @@ final class MemoryLedgerStore: LedgerStore {
       { try $0.add(additions, owner: owner, at: now) }, concernsOthers: { $0.contains { $0.isChanged(at: now) } })
   }
 
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    try change({ try $0.restore(records, owner: owner, at: now) }, concernsOthers: { $0.contains(true) })
+  }
+
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
@@ -93,6 +97,10 @@ final class MemoryLedgerStore: LedgerStore {
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
 
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
+
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    try withState { $0.records(after: generation, limit: limit) }
+  }
 
   func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
     try withState { $0.counts(filter) }

@@ -1,3 +1,5 @@
+import Foundation
+
 // Downloads that wait for others.
 extension MemoryLedgerState {
   /// Whether a download has finished; `false` if there is none.
@@ -13,7 +15,7 @@ extension MemoryLedgerState {
       setDependent(record.id, of: before.subtracting(record.waitsFor), to: false)
       setDependent(record.id, of: record.waitsFor.subtracting(before), to: true)
     }
-    if record.phase == .finished, old?.phase != .finished { release(by: record) }
+    if let old, record.phase == .finished, old.phase != .finished { release(by: record.id, at: record.updatedAt) }
   }
 
   /// Adds a download to the dependents of others, or removes it.
@@ -29,11 +31,11 @@ extension MemoryLedgerState {
   }
 
   /// Releases the downloads that waited for a finished one.
-  private mutating func release(by finished: DownloadRecord) {
-    for id in dependents[finished.id] ?? [] {
+  mutating func release(by finished: DownloadID, at now: Date) {
+    for id in dependents[finished] ?? [] {
       guard var entry = entries[id] else { continue }
-      entry.record.waitsFor.remove(finished.id)
-      entry.record.updatedAt = finished.updatedAt
+      entry.record.waitsFor.remove(finished)
+      entry.record.updatedAt = now
       if entry.record.isQueued, entry.record.notBefore != nil { hasReleasedDelayed = true }
       set(entry)
     }

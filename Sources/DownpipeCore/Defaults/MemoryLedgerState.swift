@@ -38,7 +38,7 @@ struct MemoryLedgerState: Sendable {
   private var delayed: Set<DownloadID> = []
   /// The downloads whose saved outcomes were for an earlier request, since the exchange began.
   private var reopened: Set<DownloadID> = []
-  private var lastGeneration: Int64 = 0
+  var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
   /// The settings of the app.

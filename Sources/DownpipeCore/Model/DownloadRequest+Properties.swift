@@ -26,6 +26,11 @@ extension DownloadRequest {
     @usableFromInline var isNamedByServer = false
     @usableFromInline var lineage: Lineage?
 
+    private enum CodingKeys: CodingKey {
+      case id, url, mirrors, priority, intent, deadline, after, tags, metadata, expectedSize, sizeHint, expectedDigests
+      case pieces, maximumSize, headers, destination, steps, refresh, headStart, isNamedByServer, lineage
+    }
+
     init(id: DownloadID, url: URL) {
       self.id = id
       self.url = url
@@ -59,6 +64,33 @@ extension DownloadRequest {
       headStart = try container.decodeIfPresent(HeadStart.self, forKey: .headStart)
       try read(.isNamedByServer, into: &isNamedByServer)
       lineage = try container.decodeIfPresent(Lineage.self, forKey: .lineage)
+    }
+
+    /// Encodes the properties: equal ones are encoded equally, so the elements of a set in their order.
+    @usableFromInline
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(id, forKey: .id)
+      try container.encode(url, forKey: .url)
+      try container.encode(mirrors, forKey: .mirrors)
+      try container.encode(priority, forKey: .priority)
+      try container.encode(intent, forKey: .intent)
+      try container.encodeIfPresent(deadline, forKey: .deadline)
+      try container.encode(after.sorted(), forKey: .after)
+      try container.encode(tags.sorted(), forKey: .tags)
+      try container.encode(metadata, forKey: .metadata)
+      try container.encode(expectedSize, forKey: .expectedSize)
+      try container.encode(sizeHint, forKey: .sizeHint)
+      try container.encode(expectedDigests, forKey: .expectedDigests)
+      try container.encodeIfPresent(pieces, forKey: .pieces)
+      try container.encodeIfPresent(maximumSize, forKey: .maximumSize)
+      try container.encode(headers, forKey: .headers)
+      try container.encode(destination, forKey: .destination)
+      try container.encode(steps, forKey: .steps)
+      try container.encode(refresh, forKey: .refresh)
+      try container.encodeIfPresent(headStart, forKey: .headStart)
+      try container.encode(isNamedByServer, forKey: .isNamedByServer)
+      try container.encodeIfPresent(lineage, forKey: .lineage)
     }
   }
 }

@@ -40,6 +40,24 @@ internal import Synchronization
   ///   `.invalidRequest` if downloads would wait for each other in a cycle after the call.
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
 
+  /// Puts whole records into the ledger, as another ledger has kept them. Either all are put or none.
+  ///
+  /// A record whose id is known is left alone, also if the known one is damaged; of several records with the same id, the
+  /// first one counts. ``DownloadRecord/rank`` is computed again, by this store's ranking. An active record is put as after
+  /// ``Lifecycle/Event/leaseLost``. All records are in this store's ``LeaseScope/own`` scope.
+  ///
+  /// A record keeps its ``DownloadRecord/generation`` if that is larger than every one that this ledger has given, and
+  /// with it its partial if it has the same storage; otherwise it gets a new one, in the order of `records`. A record that
+  /// gets another generation and has not finished loses its checkpoint and the results of its steps, which belong to the
+  /// partial of the former one.
+  ///
+  /// ``DownloadRecord/waitsFor`` loses the downloads that have finished here, and those that ``DownloadRequest/after``
+  /// does not name. A record that is put as finished releases the downloads that wait for it, as after a save.
+  /// - Parameter now: The time of the change, for downloads that are released. The records keep their own times.
+  /// - Returns: Whether each record was put, in the order of `records`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if downloads would wait for each other in a cycle after the call.
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool]
+
   /// Changes the request of a download in one transaction, also while another owner holds the download.
   ///
   /// Only `request`, `added` and `location` of the record are written, and, unless another owner holds the download,
@@ -86,6 +104,13 @@ internal import Synchronization
 
   /// Returns the records that a query selects, in its order, one page at a time.
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord]
+
+  /// Returns the records whose generation is larger than a given one, in the order of their generations: at most
+  /// `limit`, and fewer only if there are no more.
+  ///
+  /// So a ledger of any size is read page by page, each of which costs the same, while other calls change it. The default
+  /// implementation reads all records for each page.
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord]
 
   /// Returns the records that cannot be read. The default implementation returns none.
   func damaged() async throws -> [DamagedRecord]
@@ -231,6 +256,12 @@ extension LedgerStore {
     var records: [DownloadRecord] = []
     for id in ids { if let record = try await record(id) { records.append(record) } }
     return records
+  }
+
+  /// Reads all records.
+  public func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    let later = try await records(DownloadQuery()).filter { $0.generation > generation }
+    return Array(later.sorted { $0.generation < $1.generation }.prefix(max(0, limit)))
   }
 
   /// Reads the records of the waiting downloads, until one of them waits for no other download.

@@ -38,6 +38,8 @@ extension LedgerConformance {
       try expectEqual(try await store.records(DownloadQuery(limit: 2)).count, 2, "the number of records on a page")
       try expectEqual(
         Set(try await store.records(of: ["bad", "a", "b"]).map(\.id)), ["a", "b"], "the records found by id")
+      try expectEqual(
+        try await store.records(after: .min, limit: 2).map(\.id), ["a", "b"], "the records by generation")
     }
     await report.check(
       "damage-blocks-no-lease", "leases skip damaged records, also at the head of the queue", when: applies
@@ -63,6 +65,13 @@ extension LedgerConformance {
       try expect(record.generation > old, "its generation is \(record.generation), before it was \(old)")
       try expectEqual(try await store.damaged().map(\.id), [], "the damaged records")
       try expectEqual(try await store.counts(.all).values.reduce(0, +), 3, "the number of records")
+    }
+    await report.check("damage-is-not-restored", "a damaged record is known to records that are put", when: applies) {
+      let (_, store, _) = try await damaged()
+      var record = try await store.known("a")
+      record.request.id = "bad"
+      try expectEqual(try await store.restore([record], at: Self.start), [false], "whether it was put")
+      try expectEqual(try await store.damaged().map(\.id), ["bad"], "the damaged records")
     }
     for (name, selection) in [("id", LedgerSelection.ids(["bad"])), ("all", .all)] {
       await report.check("damage-is-removed-by-\(name)", "a damaged record can be removed", when: applies) {

@@ -65,6 +65,7 @@ import Foundation
     await checkEvents(report)
     await checkTotals(report)
     await checkDependencies(report)
+    await checkRestoring(report)
     await checkOthers(report)
     await checkDamage(report)
     try report.finish()

@@ -14,10 +14,14 @@ import Foundation
     case open
     /// `add`
     case add
+    /// `restore`
+    case restore
     /// `record`
     case record
     /// `records`
     case records
+    /// `records` in the order of the generations
+    case recordsInOrder
     /// `counts`
     case counts
     /// `damaged`
@@ -170,6 +174,10 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
     try await ledger.perform(.add) { try await base.add(additions, at: now) }
   }
 
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    try await ledger.perform(.restore) { try await base.restore(records, at: now) }
+  }
+
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
@@ -198,6 +206,10 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
 
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     try await ledger.perform(.records) { try await base.records(query) }
+  }
+
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    try await ledger.perform(.recordsInOrder) { try await base.records(after: generation, limit: limit) }
   }
 
   func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {

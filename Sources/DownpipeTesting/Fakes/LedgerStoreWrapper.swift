@@ -21,6 +21,9 @@ extension LedgerStoreWrapper {
   package func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     try await base.add(additions, at: now)
   }
+  package func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    try await base.restore(records, at: now)
+  }
   package func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
@@ -33,6 +36,9 @@ extension LedgerStoreWrapper {
   }
   package func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
   package func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
+  package func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    try await base.records(after: generation, limit: limit)
+  }
   package func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
   package func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
     try await base.counts(filter)

@@ -36,12 +36,15 @@ final class OutputFile: Sendable {
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
   /// - Throws: ``BrokenPipe``, ``Abandoned``, or ``DownloadError`` with `.storage`.
-  func write(_ text: String) throws {
-    if text.isEmpty { return }
+  func write(_ text: String) throws { try write(Array(text.utf8)) }
+
+  /// - Throws: as ``write(_:)-(String)``.
+  func write(_ bytes: [UInt8]) throws {
+    if bytes.isEmpty { return }
     if isAbandoned.load(ordering: .relaxed) { throw Abandoned() }
     let write = Write()
     queue.async { [descriptor] in
-      do { try writeAll(Array(text.utf8), to: descriptor) } catch { write.failure.withLock { $0 = error } }
+      do { try writeAll(bytes, to: descriptor) } catch { write.failure.withLock { $0 = error } }
       write.end.signal()
     }
     let start = ContinuousClock.now

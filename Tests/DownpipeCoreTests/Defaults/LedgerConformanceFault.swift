@@ -13,6 +13,7 @@ enum Fault: String, CaseIterable, Sendable {
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
   case leasesWholeRate, confusesRates, endsSharesEarly
   case ignoresAfter, leasesDependents, neverReleases, hidesDelays, alwaysBusy
+  case restoresAdded, restoresOver, restoresBackwards, restoresWithoutOrder, readsPagesByArrival
 
   /// The rules that the suite must report as broken, among others.
   var rules: Set<String> {
@@ -80,6 +81,11 @@ enum Fault: String, CaseIterable, Sendable {
     case .neverReleases: ["after-holds", "after-exchange", "after-unknown", "after-others"]
     case .hidesDelays: ["after-due"]
     case .alwaysBusy: ["is-busy"]
+    case .restoresAdded: ["restore-is-whole", "restore-generations"]
+    case .restoresOver: ["restore-leaves-known"]
+    case .restoresBackwards: ["restore-keeps-order", "restore-leaves-known"]
+    case .restoresWithoutOrder: ["restore-dependencies", "restore-refuses-cycles"]
+    case .readsPagesByArrival: ["restore-keeps-order", "generations-in-pages"]
     }
   }
 }

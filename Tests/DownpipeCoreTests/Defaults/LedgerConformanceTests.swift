@@ -109,6 +109,27 @@ private final class FaultyStore: LedgerStoreWrapper {
     return outcomes
   }
 
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    switch fault {
+    case .restoresAdded:
+      let additions = records.map { LedgerAddition(request: $0.request, arrival: $0.arrival, location: $0.location) }
+      return try await base.add(additions, at: now).map(\.isNew)
+    case .restoresOver:
+      _ = try await base.remove(.ids(records.map(\.id)))
+      return try await base.restore(records, at: now)
+    case .restoresBackwards: return try await base.restore(records.reversed(), at: now).reversed()
+    case .restoresWithoutOrder:
+      return try await base.restore(records.map { $0.with { $0.waitsFor = [] } }, at: now)
+    default: return try await base.restore(records, at: now)
+    }
+  }
+
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    guard fault == .readsPagesByArrival else { return try await base.records(after: generation, limit: limit) }
+    let later = try await base.records(DownloadQuery()).filter { $0.generation > generation }
+    return Array(later.prefix(limit))
+  }
+
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
     var record = try await base.record(id)
     if fault == .repeatsGeneration { record?.generation = 1 }
@@ -331,5 +352,13 @@ private final class FaultyStore: LedgerStoreWrapper {
 
   func close() async throws {
     if fault != .forgetsOnClose { try await base.close() }
+  }
+}
+
+extension DownloadRecord {
+  fileprivate func with(_ change: (inout DownloadRecord) -> Void) -> DownloadRecord {
+    var copy = self
+    change(&copy)
+    return copy
   }
 }

@@ -24,10 +24,12 @@ struct LedgerStoreWrapperTests {
     #expect(store.changesByOthers != nil)
     try await store.rank(by: .arrival)
     let record = try #require(try await store.add([addition], at: now).first?.record)
+    _ = try await store.restore([record], at: now)
     _ = try await store.update("a", at: now) { _ in }
     _ = try await store.update(.all, at: now) { _ in }
     _ = try await store.record("a")
     _ = try await store.records(DownloadQuery())
+    _ = try await store.records(after: 0, limit: 1)
     _ = try await store.counts(.all)
     _ = try await store.totals(.all)
     _ = try await store.damaged()
@@ -43,7 +45,8 @@ struct LedgerStoreWrapperTests {
     try await store.keep(settings: Data("{}".utf8))
     _ = try await store.settings()
     let single: [FaultyLedger.Operation] = [
-      .open, .rank, .add, .update, .updateAll, .record, .records, .counts, .totals, .damaged, .unsettledMoves, .nextDue,
+      .open, .rank, .add, .restore, .update, .updateAll, .record, .records, .recordsInOrder, .counts, .totals, .damaged,
+      .unsettledMoves, .nextDue,
       .isBusy, .lease, .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings, .settings,
     ]
     #expect(ledger.calls == single)

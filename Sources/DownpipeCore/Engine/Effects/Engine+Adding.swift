@@ -226,10 +226,7 @@ extension DownloadRequest {
   ///
   /// - Parameter withDigests: Whether to check that a step verifies the expected digests, too.
   func check(against pipeline: Pipeline, withDigests: Bool = true) throws(DownloadError) {
-    let length = id.rawValue.utf8.count
-    guard length > 0, length <= 255 else {
-      throw DownloadError(.invalidRequest, "a download's id must have 1 to 255 bytes of UTF-8, but has \(length)")
-    }
+    try checkContent()
     for url in [url] + mirrors where !pipeline.sources.contains(where: { $0.accepts(url) }) {
       throw DownloadError(
         .unsupportedURL,
@@ -237,6 +234,21 @@ extension DownloadRequest {
           ? "the URL has no scheme: give the full URL, such as https://example.org/file"
           : "no source of this pipeline accepts this “\(url.scheme ?? "")” URL"
       ).located(stage: nil, url: url, attempt: nil)
+    }
+    do {
+      try pipeline.storage.check(destination)
+    } catch {
+      throw error.located(stage: pipeline.storage.name, url: url, attempt: nil)
+    }
+    try steps.check(pipeline.steps)
+    if withDigests { try checkDigests(against: pipeline.steps) }
+  }
+
+  /// Checks what depends on no pipeline.
+  package func checkContent() throws(DownloadError) {
+    let length = id.rawValue.utf8.count
+    guard length > 0, length <= 255 else {
+      throw DownloadError(.invalidRequest, "a download's id must have 1 to 255 bytes of UTF-8, but has \(length)")
     }
     if let field = headers.fields.first(where: { !$0.isValid }) {
       throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")
@@ -248,13 +260,6 @@ extension DownloadRequest {
     if let deadline, !deadline.timeIntervalSince1970.isFinite {
       throw DownloadError(.invalidRequest, "the deadline is not a point in time: leave it out if there is none")
     }
-    do {
-      try pipeline.storage.check(destination)
-    } catch {
-      throw error.located(stage: pipeline.storage.name, url: url, attempt: nil)
-    }
-    try steps.check(pipeline.steps)
-    if withDigests { try checkDigests(against: pipeline.steps) }
   }
 
   /// Checks that a selected step verifies each of the expected digests: a file must not finish unchecked.

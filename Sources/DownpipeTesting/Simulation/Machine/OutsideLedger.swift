@@ -48,6 +48,9 @@ private struct OutsideStore: LedgerStore {
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     try await call { try await $0.add(additions, at: now) }
   }
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    try await call { try await $0.restore(records, at: now) }
+  }
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
@@ -64,6 +67,9 @@ private struct OutsideStore: LedgerStore {
   }
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     try await call { try await $0.records(query) }
+  }
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    try await call { try await $0.records(after: generation, limit: limit) }
   }
   func damaged() async throws -> [DamagedRecord] { try await call { try await $0.damaged() } }
   func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {

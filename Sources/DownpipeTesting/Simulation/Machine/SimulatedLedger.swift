@@ -112,6 +112,14 @@ final class SimulatedStore: LedgerStore {
     }
   }
 
+  func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
+    try await write("the restored records", .other) {
+      try await $0.restore(records, at: now)
+    } of: {
+      zip(records, $0).filter(\.1).map(\.0.id)
+    }
+  }
+
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
@@ -142,6 +150,10 @@ final class SimulatedStore: LedgerStore {
 
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     try await read("reading") { try await $0.records(query) }
+  }
+
+  func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
+    try await read("reading") { try await $0.records(after: generation, limit: limit) }
   }
 
   func damaged() async throws -> [DamagedRecord] { try await read("reading") { try await $0.damaged() } }
