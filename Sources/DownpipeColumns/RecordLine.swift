@@ -20,14 +20,14 @@ package enum RecordLine {
 
   /// The line, without its end.
   package static func bytes(_ record: DownloadRecord) throws -> [UInt8] {
-    var members: [String: JSONValue] = [:]
+    var members: [String: JSONTree] = [:]
     for column in columns {
       switch try column.value(record) {
       case .null, .key: continue
       case .integer(let value): members[column.name] = .integer(value)
       // Dates without an end: none is meant.
       case .real(let value): if value.isFinite { members[column.name] = .real(value) }
-      case .text(let value): members[column.name] = column.isJSON ? try JSONValue(text: value) : .string(value)
+      case .text(let value): members[column.name] = column.isJSON ? try JSONTree(text: value) : .string(value)
       }
     }
     let kind = Kind(record)
@@ -39,7 +39,7 @@ package enum RecordLine {
     if !kind.candidate.tags.isEmpty {
       members["tags"] = .array(kind.candidate.tags.map { RecordColumns.key($0) }.sorted().map { .string($0) })
     }
-    return withoutSeparators(try JSONValue.object(members).text)
+    return withoutSeparators(try JSONTree.object(members).text)
   }
 
   /// JSON with escapes for the characters in its strings that end a line for some readers, or that control a terminal.
@@ -61,7 +61,7 @@ package enum RecordLine {
 
   /// The record in a line, without a rank.
   package static func record(_ line: some Collection<UInt8>) throws(Damage) -> DownloadRecord {
-    guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(line)), case .object(let all) = value else {
+    guard let value = try? JSONDecoder().decode(JSONTree.self, from: Data(line)), case .object(let all) = value else {
       throw Damage(reason: "it is not a JSON object")
     }
     var members = all.filter { $0.value != .null }
@@ -82,7 +82,7 @@ package enum RecordLine {
     return record
   }
 
-  private static func read(_ value: JSONValue, of column: RecordColumn, _ record: inout DownloadRecord) -> Bool {
+  private static func read(_ value: JSONTree, of column: RecordColumn, _ record: inout DownloadRecord) -> Bool {
     guard let content = value.column else { return false }
     if column.read(content, &record) { return true }
     // JSON has no form for a real number without a fraction.
@@ -93,7 +93,7 @@ package enum RecordLine {
   private static func unreadable(_ name: String) -> Damage { Damage(reason: "its member “\(name)” cannot be read") }
 
   private static func readKind(
-    _ members: inout [String: JSONValue], into record: inout DownloadRecord
+    _ members: inout [String: JSONTree], into record: inout DownloadRecord
   ) throws(Damage) {
     if let value = members.removeValue(forKey: "location") {
       guard case .string(let location) = value else { throw unreadable("location") }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import DownpipeCore
 import Foundation
 import HangLimit

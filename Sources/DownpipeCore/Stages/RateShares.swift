@@ -2,13 +2,8 @@ public import Foundation
 
 /// The shares of one rate: how a ledger divides a rate between its owners.
 ///
-/// A ledger keeps the rows, and changes them in one transaction in which no other one leases the same rate:
+/// A ledger keeps the ``rows``, and changes them in one transaction in which no other one leases the same rate.
 ///
-/// ```swift
-/// var shares = RateShares(rows)
-/// let share = shares.lease(want, to: owner, for: .seconds(5), at: now)
-/// // write shares.rows
-/// ```
 /// At no instant are the shares that may be in use more than the rate together. The fair share of an owner is max-min
 /// fair: what some owners do not want is divided among the others. An owner gets its fair share as far as it is free; the
 /// shares of the others become smaller when they ask the next time, and then there is room.

@@ -24,7 +24,7 @@ enum QueueFile {
   /// Returns what a line is, without reading more of it than that takes.
   static func kind(of line: [UInt8]) -> Line {
     // The lines of downloads are longer, or have other members.
-    guard line.count <= 200, let value = try? JSONDecoder().decode(JSONValue.self, from: Data(line)),
+    guard line.count <= 200, let value = try? JSONDecoder().decode(JSONTree.self, from: Data(line)),
       case .object(let members) = value
     else { return .download }
     if members["format"] == .string(format), case .integer(let version)? = members["version"] {

@@ -39,6 +39,7 @@ struct LedgerStoreWrapperTests {
     _ = try await store.lease(lease)
     _ = try await store.save(record, .state, at: now)
     try await store.renewLeases(until: now + 60)
+    _ = try await store.leaseRates([], for: .seconds(5), at: now)
     _ = try await store.reclaim(at: now)
     _ = try await store.transition(.all, .pause, at: now)
     _ = try await store.remove(.all)
@@ -47,7 +48,7 @@ struct LedgerStoreWrapperTests {
     let single: [FaultyLedger.Operation] = [
       .open, .rank, .add, .restore, .update, .updateAll, .record, .records, .recordsInOrder, .counts, .totals, .damaged,
       .unsettledMoves, .nextDue,
-      .isBusy, .lease, .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings, .settings,
+      .isBusy, .lease, .save, .renewLeases, .leaseRates, .reclaim, .transition, .remove, .keepSettings, .settings,
     ]
     #expect(ledger.calls == single)
 

@@ -1,14 +1,14 @@
 import Foundation
 
 /// A value of JSON whose type is not known before.
-package enum JSONValue: Hashable, Sendable, Codable {
+package enum JSONTree: Hashable, Sendable, Codable {
   case null
   case bool(Bool)
   case integer(Int64)
   case real(Double)
   case string(String)
-  case array([JSONValue])
-  case object([String: JSONValue])
+  case array([JSONTree])
+  case object([String: JSONTree])
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
@@ -22,10 +22,10 @@ package enum JSONValue: Hashable, Sendable, Codable {
       self = .real(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
-    } else if let value = try? container.decode([JSONValue].self) {
+    } else if let value = try? container.decode([JSONTree].self) {
       self = .array(value)
     } else {
-      self = .object(try container.decode([String: JSONValue].self))
+      self = .object(try container.decode([String: JSONTree].self))
     }
   }
 
@@ -43,7 +43,7 @@ package enum JSONValue: Hashable, Sendable, Codable {
   }
 
   /// Reads a text.
-  package init(text: String) throws { self = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) }
+  package init(text: String) throws { self = try JSONDecoder().decode(JSONTree.self, from: Data(text.utf8)) }
 
   /// The text, which is the same for equal values.
   package var text: String {
