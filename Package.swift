@@ -286,6 +286,13 @@ let package = Package(
     example(
       "LargeFiles",
       ["Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeTesting"], exclude: ["README.md"]),
+    // The web server of trials of a fleet, also that of the tests.
+    .executableTarget(
+      name: "FaultyServer",
+      dependencies: [
+        "DownpipeCore", "DownpipeTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Examples/Fleet/FaultyServer", swiftSettings: strict),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -382,7 +389,8 @@ let package = Package(
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     tests(
-      "EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster"]),
+      "EndToEnd",
+      ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster", "FaultyServer"]),
     tests(
       "DownpipeTool",
       [
