@@ -295,6 +295,13 @@ let package = Package(
     example(
       "LargeFiles",
       ["Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeTesting"], exclude: ["README.md"]),
+    // The web server of trials of a fleet, also that of the tests.
+    .executableTarget(
+      name: "FaultyServer",
+      dependencies: [
+        "DownpipeCore", "DownpipeTesting", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Examples/Fleet/FaultyServer", swiftSettings: strict),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -402,7 +409,7 @@ let package = Package(
     tests(
       "EndToEnd",
       [
-        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster",
+        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster", "FaultyServer",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
       ]),
     tests(

@@ -77,10 +77,16 @@ struct WorkCommand: AsyncParsableCommand {
 
   private func work(_ downloader: Downloader, _ log: WorkLog, _ interruption: Interruption) async throws {
     try await withThrowingTaskGroup(of: Bool.self) { group in
+      let partials = LeftPartials(downloader: downloader)
       group.addTask { await interruption.wait() }
+      group.addTask {
+        await partials.watch()
+        return false
+      }
       if untilIdle {
         group.addTask {
           try await downloader.waitUntilIdle()
+          await partials.delete()
           return true
         }
       }

@@ -180,9 +180,29 @@
       for address in [
         "postgresql://downpipe@/downpipe?host=/tmp/no-such-folder,\(folder)",
         "user=downpipe dbname=downpipe host=127.0.0.1,\(folder) port=1,5432",
+        // Hosts of a URI have ports, which are empty here.
+        "postgresql://downpipe@127.0.0.1:1,\(folder.replacing("/", with: "%2F"))/downpipe",
+        "postgresql://downpipe@%2Ftmp%2Fno-such-folder,\(folder.replacing("/", with: "%2F"))/downpipe",
+        "user=downpipe dbname=downpipe host=none,\(folder) hostaddr=127.0.0.1, port=1,",
       ] {
         let connection = try PostgresConnection.open(.init(address: address), interruptedBy: Interruption())
         #expect(try connection.run("SELECT 1").integer(0, 0) == 1)
+      }
+    }
+
+    @Test("A server that accepts no changes, such as a standby, is passed over") func readOnly() throws {
+      let standby = try PostgresCluster()
+      let connection = try PostgresConnection.open(.init(address: standby.address), interruptedBy: Interruption())
+      _ = try connection.run("ALTER SYSTEM SET default_transaction_read_only = on", prepares: false)
+      try standby.control("restart")
+      let folders = [standby.folder, try PostgresCluster.shared.get().folder]
+      let hosts = folders.map { $0.replacing("/", with: "%2F") }.joined(separator: ",")
+      let address = "postgresql://downpipe@\(hosts)/downpipe"
+      for (place, folder) in [
+        (address, folders[0]), (address + "?target_session_attrs=read-write", folders[1]),
+      ] {
+        let connection = try PostgresConnection.open(.init(address: place), interruptedBy: Interruption())
+        #expect(try connection.run("SHOW unix_socket_directories").text(0, 0) == folder)
       }
     }
 

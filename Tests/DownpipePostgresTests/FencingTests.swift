@@ -1,5 +1,6 @@
 #if Postgres
   @_spi(Ledger) import DownpipeCore
+  import DownpipeTesting
   import Foundation
   import HangLimit
   import Testing
@@ -75,6 +76,45 @@
       #expect(try content(ledger) == before)
       #expect(try await second.record("a")?.owner == second.owner)
       try await second.close()
+    }
+
+    @Test("A downloader that has lost a download says so before it tells what has become of it") func events()
+      async throws
+    {
+      let ledger = try TestLedger()
+      let (observer, bytes) = (RecordingObserver(), DownloadFixtures.pattern(size: 100_000))
+      let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+      let downloader = try await Downloader {
+        source
+        FakeStorage()
+        observer
+        PostgresLedger(ledger.address, schema: ledger.schema)
+      }
+      let download = try await downloader.add(DownloadRequest("https://example.org/file", id: "a"))
+      await source.held(atLeast: 1)
+      let connection = try ledger.connect()
+      try connection.renameOwners()
+      _ = try connection.run("UPDATE download SET lease = 0")
+      let other = try await ledger.open()
+      #expect(try await other.reclaim(at: Date()) == 1)
+      var record = try #require(try await other.leaseAll().first)
+      record.apply(.bytesComplete)
+      record.apply(.stepsComplete)
+      record.steps.artifact = StoredArtifact(kind: .file, path: "elsewhere", name: "elsewhere", size: 5, mediaType: nil)
+      #expect(try await other.save(record, [.state, .checkpoint, .steps], at: Date()))
+      source.release()
+      // The run publishes a file of its own, but not its state.
+      _ = try await download.value
+      let told = observer.events(of: "a").compactMap { event -> String? in
+        switch event {
+        case .attemptFailed(let error): error.code.rawValue
+        case .state(.finished(let artifact)): artifact.name
+        default: nil
+        }
+      }
+      #expect(told == ["notOwner", "elsewhere"], "\(told)")
+      try await other.close()
+      await downloader.shutdown()
     }
 
     @Test("Of the saves of one exchange, those of lost downloads alone are refused")

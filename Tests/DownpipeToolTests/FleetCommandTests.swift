@@ -28,6 +28,25 @@ struct FleetCommandTests {
     #expect(try LedgerLocation("/nowhere/ledger").isMissing && !LedgerLocation("postgres://h/d").isMissing)
   }
 
+  @Test(
+    "A worker counts what it has finished, and not what another one has that has taken it over",
+    arguments: [true, false])
+  func workLog(isLost: Bool) async throws {
+    let request = try DownloadRequest("https://example.org/a", id: "a")
+    let log = WorkLog(isJSON: true, isQuiet: true)
+    let loss = DownloadError(.notOwner, "another owner has taken over this download")
+    let artifact = Artifact(location: .path("/a"), name: "a", size: .known(5))
+    let kinds: [DownloadEvent.Kind?] = [
+      .started(attempt: 1, from: 0), isLost ? .attemptFailed(loss) : nil, .state(.transferring),
+      .state(.finished(artifact)),
+    ]
+    let (events, continuation) = AsyncStream<DownloadEvent>.makeStream()
+    for kind in kinds.compactMap({ $0 }) { continuation.yield(DownloadEvent(request, kind)) }
+    continuation.finish()
+    await log.observe(events)
+    #expect(log.counts.tally.finished == (isLost ? 0 : 1) && log.counts.running == 0)
+  }
+
   @Test("Addresses to listen at")
   func addresses() {
     func parts(_ text: String) -> String? {

@@ -95,6 +95,35 @@
         #expect(files == count)
       }
 
+      @Test("A worker deletes the partials of downloads that another one has finished, and no others")
+      func leftPartials() async throws {
+        let address = try cluster.get().address
+        let gate = ServerGate()
+        defer { gate.open() }
+        let content = ScriptedContent.pattern(size: 8 << 20)
+        let server = try await ScriptedHTTPServer.start { request in
+          let reply = ScriptedReply.file(content, etag: "\"1\"", for: request)
+          return request.number == 1 ? reply.held(at: gate, after: 6 << 20) : reply
+        }
+        #expect(try await Command.downpipe(["add", "--ledger", address, "\(server.url("/1"))"]).run().status == 0)
+        let victim = Watched<Int32>(0)
+        async let killed = work("a", address).run(onStart: { process in victim.update { $0 = process } })
+        func partials() -> [String] {
+          (try? FileManager.default.subpathsOfDirectory(atPath: folder.path("a/.downpipe/partials"))) ?? []
+        }
+        // It gets a name with the first checkpoint.
+        while partials().isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+        kill(victim.value, SIGKILL)
+        #expect(try await killed.status == 128 + SIGKILL)
+        try folder.write([1], to: "a/.downpipe/partials/0123456789abcdef.1.part")
+        #expect(try await work("b", address, ["--until-idle"]).run().status == 0)
+        #expect(try folder.read("b/1") == content.allBytes)
+
+        #expect(partials().count >= 2)
+        #expect(try await work("a", address, ["--until-idle"]).run().status == 0)
+        #expect(partials() == ["0123456789abcdef.1.part"])
+      }
+
       @Test("A limit of the fleet holds at the server")
       func fleetLimit() async throws {
         let address = try cluster.get().address

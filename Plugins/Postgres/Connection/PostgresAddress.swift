@@ -3,8 +3,8 @@
 
   /// A connection URI or a string of keywords and values, parsed by libpq.
   struct PostgresAddress: Sendable {
-    let text: String
-    /// The keywords and values of each host; one empty list if the address names no host or a single one.
+    /// The keywords and values for each host, the ones that all share included. The text itself, as `dbname`, if it names no
+    /// host or a single one.
     let hosts: [[(String, String)]]
     /// The database and its hosts, without the user and the password.
     let summary: String
@@ -18,13 +18,16 @@
 
     /// - Throws: ``PostgresFault`` with an error that has nothing of the text, because a password may be in it.
     init(_ text: String) throws(PostgresFault) {
-      self.text = text
       guard let options = PQconninfoParse(text, nil) else { throw PostgresFault(.refused, Self.advice) }
       defer { PQconninfoFree(options) }
       var values: [String: String] = [:]
+      var defaultPort = ""
       var option = options
       while let keyword = option.pointee.keyword {
         if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
+        if String(cString: keyword) == "port", let port = option.pointee.compiled {
+          defaultPort = String(cString: port)
+        }
         option += 1
       }
       let signs = text.count { $0 == "@" }
@@ -38,16 +41,18 @@
       summary = [values["dbname"], place].compactMap { $0 }.joined(separator: " at ")
       let count = max(names.count, addresses.count)
       guard count > 1 else {
-        hosts = [[]]
+        hosts = [[("dbname", text)]]
         return
       }
+      let shared = values.filter { !["host", "hostaddr", "port"].contains($0.key) }.sorted { $0.key < $1.key }
       hosts = (0..<count).map { index in
-        var host: [(String, String)] = []
+        var host = shared.map { ($0.key, $0.value) }
         if index < names.count { host.append(("host", names[index])) }
         if index < addresses.count { host.append(("hostaddr", addresses[index])) }
-        // One port is for all hosts.
+        // One port is for all hosts, and an empty one is the usual one.
         if !ports.isEmpty {
-          host.append(("port", ports.count == 1 ? ports[0] : index < ports.count ? ports[index] : ""))
+          let port = ports.count == 1 ? ports[0] : index < ports.count ? ports[index] : ""
+          host.append(("port", port.isEmpty ? defaultPort : port))
         }
         return host
       }

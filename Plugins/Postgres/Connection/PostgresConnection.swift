@@ -41,10 +41,11 @@
       self.settings = settings
       self.interruption = interruption
       // What precedes the address is a default, what follows it is not.
-      let parameters =
-        [("application_name", "downpipe"), ("dbname", address.text), ("client_encoding", "UTF8")] + host
+      let parameters = [("application_name", "downpipe")] + host + [("client_encoding", "UTF8")]
+      // The name of a database may look like an address.
+      let isAddress: CInt = address.hosts.count == 1 ? 1 : 0
       let opened = Self.withPointers(parameters.map(\.0)) { keywords in
-        Self.withPointers(parameters.map(\.1)) { PQconnectStartParams(keywords, $0, 1) }
+        Self.withPointers(parameters.map(\.1)) { PQconnectStartParams(keywords, $0, isAddress) }
       }
       guard let opened else { throw PostgresFault(.unreachable, "there is no memory for a connection") }
       handle = opened

@@ -24,7 +24,8 @@ final class ScriptedConnection: ChannelInboundHandler {
   private var number = 0
   private var received = ByteBuffer()
   private var steps: ArraySlice<ScriptedReply.Step> = []
-  private var isBusy = false
+  /// The request whose reply is being sent.
+  private var request: ScriptedRequest?
   private var isClosed = false
   private var bytesPerSecond: Int?
   /// The remaining size of the request's body, which is read and dropped.
@@ -43,6 +44,7 @@ final class ScriptedConnection: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     isClosed = true
     shared.disconnected(context.channel)
+    if let request { shared.onLoss(request) }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -51,7 +53,7 @@ final class ScriptedConnection: ChannelInboundHandler {
     var buffer = unwrapInboundIn(data)
     received.writeBuffer(&buffer)
     if received.readableBytes > Self.maximumHeadSize { context.close(promise: nil) }
-    if !isBusy { readRequest(context) }
+    if request == nil { readRequest(context) }
   }
 
   private func readRequest(_ context: ChannelHandlerContext) {
@@ -63,12 +65,13 @@ final class ScriptedConnection: ChannelInboundHandler {
     let head = received.readBytes(length: end - view.startIndex) ?? []
     received.moveReaderIndex(forwardBy: 4)
     received.discardReadBytes()
-    guard let request = ScriptedRequest.parse(head: head, connection: number, number: shared.count) else {
+    let client = context.channel.remoteAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? ""
+    guard let request = ScriptedRequest.parse(head: head, from: client, connection: number, number: shared.count) else {
       context.close(promise: nil)
       return
     }
     unread = max(0, request.headers["Content-Length"].flatMap { Int($0) } ?? 0)
-    isBusy = true
+    self.request = request
     bytesPerSecond = nil
     shared.received(request)
     steps = shared.script(request).steps[...]
@@ -81,7 +84,7 @@ final class ScriptedConnection: ChannelInboundHandler {
   private func advance(_ context: ChannelHandlerContext) {
     guard !isClosed else { return }
     guard let step = steps.popFirst() else {
-      isBusy = false
+      request = nil
       readRequest(context)
       return
     }

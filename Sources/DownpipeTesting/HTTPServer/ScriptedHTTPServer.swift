@@ -59,8 +59,12 @@ public final class ScriptedHTTPServer: Sendable {
   final class Shared: Sendable {
     fileprivate let state = Mutex(State())
     let script: Script
+    /// Called when a connection ends during a reply.
+    let onLoss: @Sendable (ScriptedRequest) -> Void
 
-    init(script: @escaping Script) { self.script = script }
+    init(script: @escaping Script, onLoss: @escaping @Sendable (ScriptedRequest) -> Void) {
+      (self.script, self.onLoss) = (script, onLoss)
+    }
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
@@ -137,8 +141,24 @@ public final class ScriptedHTTPServer: Sendable {
   public static func start(
     host: String = "127.0.0.1", sendBuffer: Int? = nil, _ script: @escaping Script
   ) async throws -> ScriptedHTTPServer {
+    try await start(host: host, port: 0, sendBuffer: sendBuffer, onLoss: { _ in }, script)
+  }
+
+  /// Starts a server that tells of connections that its clients end.
+  ///
+  /// - Parameters:
+  ///   - host: The address of this machine to listen on.
+  ///   - port: The port; a free one if 0.
+  ///   - sendBuffer: The size of the socket's send buffer in bytes; the system's default when `nil`.
+  ///   - onLoss: Called on the server's thread with a request whose connection has ended during its reply, also if a step
+  ///     of the reply has ended it.
+  ///   - script: Returns the reply to a request.
+  package static func start(
+    host: String, port: Int, sendBuffer: Int? = nil, onLoss: @escaping @Sendable (ScriptedRequest) -> Void,
+    _ script: @escaping Script
+  ) async throws -> ScriptedHTTPServer {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let shared = Shared(script: script)
+    let shared = Shared(script: script, onLoss: onLoss)
     do {
       var bootstrap = ServerBootstrap(group: group)
         .serverChannelOption(.backlog, value: 1024)
@@ -154,7 +174,7 @@ public final class ScriptedHTTPServer: Sendable {
             try channel.pipeline.syncOperations.addHandler(ScriptedConnection(shared: shared))
           }
         }
-        .bind(host: host, port: 0).get()
+        .bind(host: host, port: port).get()
       return ScriptedHTTPServer(
         channel: channel, host: host, port: channel.localAddress?.port ?? 0, group: group, shared: shared)
     } catch {

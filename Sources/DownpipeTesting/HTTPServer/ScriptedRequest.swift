@@ -8,6 +8,8 @@ public struct ScriptedRequest: Sendable, Hashable {
   public let target: String
   /// The header fields, in the order of the request.
   public let headers: HeaderFields
+  /// The address and the port of the client.
+  package let client: String
   /// The number of its connection, counted from 1.
   public let connection: Int
   /// The number of the request among those for the same path, counted from 1.
@@ -41,7 +43,9 @@ public struct ScriptedRequest: Sendable, Hashable {
   }
 
   /// Parses the head of a request without its final empty line; `nil` when it is malformed.
-  static func parse(head: [UInt8], connection: Int, number: (String) -> Int) -> ScriptedRequest? {
+  static func parse(
+    head: [UInt8], from client: String, connection: Int, number: (String) -> Int
+  ) -> ScriptedRequest? {
     let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
     guard let words = lines.first?.split(separator: " "), words.count == 3 else { return nil }
     var fields = HeaderFields()
@@ -52,7 +56,7 @@ public struct ScriptedRequest: Sendable, Hashable {
     }
     let target = String(words[1])
     return ScriptedRequest(
-      method: String(words[0]), target: target, headers: fields, connection: connection,
+      method: String(words[0]), target: target, headers: fields, client: client, connection: connection,
       number: number(String(target.prefix { $0 != "?" })))
   }
 }

@@ -67,6 +67,9 @@ extension WorkLog.Counts {
     case .state(let state): return state.phase.isActive ? nil : attempts.removeValue(forKey: event.id)
     case .removed: return attempts.removeValue(forKey: event.id)
     case .started(let number, let start): attempt = WorkLog.Attempt(number: number, start: start, received: start)
+    case .attemptFailed(let error) where error.code == .notOwner:
+      attempts[event.id] = nil
+      return nil
     case .attemptFailed(let error): attempt.number = max(attempt.number, error.attempt ?? 0)
     case .progress(let progress): attempt.received = progress.received
     default: return nil

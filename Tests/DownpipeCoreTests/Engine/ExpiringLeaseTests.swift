@@ -100,6 +100,38 @@ struct ExpiringLeaseTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A storage whose first look for an existing file takes a minute, as when the process is stopped meanwhile.
+  private struct SleepingStorage: StorageWrapper {
+    let base: any Storage
+    let time: VirtualTime
+    let looks = Watched(0)
+
+    func existing(for request: DownloadRequest) async throws -> Artifact? {
+      let isFirst = looks.update { looks in
+        looks += 1
+        return looks == 1
+      }
+      if isFirst { time.advance(by: .seconds(60)) }
+      return try await base.existing(for: request)
+    }
+  }
+
+  @Test("Nothing is requested when the process has slept for longer than its lease before")
+  func sleptBeforeTheRequest() async throws {
+    let source = FakeSource(everyURL: .init(bytes))
+    let faulty = FaultyLedger(ExpiringLedger(base: ledger))
+    let sleeping = SleepingStorage(base: storage, time: time)
+    let downloader = try await Downloader(options: options) {
+      source
+      sleeping
+      AnyLedger(faulty)
+    }
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(sleeping.looks.value == 2 && source.requests.count == 1)
+    await downloader.shutdown()
+  }
+
   @Test("What a ledger renews after a lease has ended may be another owner's by then: the lease stays ended")
   func renewedTooLate() async throws {
     let fixture = try await RunFixture(ledger: ExpiringLedger(base: ledger))

@@ -188,15 +188,18 @@ actor Engine {
     for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }
   }
 
-  /// Deletes the partial of a run that has lost its lease, if its download was removed.
+  /// Says that a run has lost its lease, and deletes its partial if its download was removed.
   private func cleanUp(_ run: Run) async {
-    // The record may be of a later download with the same id, whose partial has another key.
     do {
       let record = try await store.record(run.id)
-      if record?.partialKey != run.key { try await context.storage.removePartial(run.key) }
-      // The ledger may have saved the outcome before, and its answer was lost.
-      let isSaved = record?.partialKey == run.key && record?.phase == run.read(\.phase)
-      if isSaved { run.state.withLock { $0.wasRefused = false } }
+      if let record, record.partialKey == run.key {
+        // The ledger may have saved the outcome before, and its answer was lost. A lease by another owner counts as an attempt.
+        let isSaved = run.read { $0.phase == record.phase && $0.attempts == record.attempts }
+        if isSaved { run.state.withLock { $0.wasRefused = false } } else { run.announceLoss() }
+      } else {
+        // A record may be of a later download with the same id, whose partial has another key.
+        try await context.storage.removePartial(run.key)
+      }
     } catch {
       // The bytes are left as an orphan.
     }

@@ -11,9 +11,16 @@ extension Run {
     }
     guard saved else {
       stop(.lostLease)
-      throw DownloadError(.notOwner, "another owner has taken over this download", stage: context.ledgerName)
+      throw lostLease
     }
   }
+
+  private var lostLease: DownloadError {
+    DownloadError(.notOwner, "another owner has taken over this download", stage: context.ledgerName)
+  }
+
+  /// Tells watchers that the outcome of this run does not count: what they hear next of the download is another owner's.
+  func announceLoss() { announce(.attemptFailed(lostLease)) }
 
   /// Removes all bytes from the record in the ledger, before they are overwritten on disk.
   func forgetBytes(because error: DownloadError) async throws {

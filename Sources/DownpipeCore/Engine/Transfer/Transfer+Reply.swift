@@ -129,7 +129,11 @@ extension Transfer {
   }
 
   /// Opens the URL through the interceptors; the first one is the outermost.
+  ///
+  /// Nothing is opened after the end of the lease, as when the process was stopped before: another owner's request counts for
+  /// the limits by then.
   func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
+    try run.checkLease()
     if run.pipeline.interceptors.isEmpty { return try await session.open(request) }
     return try await openIntercepted(request, in: session)
   }
