@@ -243,7 +243,7 @@ let package = Package(
       name: "DownpipeTool",
       dependencies: [
         "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeURLSession", "DownpipeAppleResumeData",
-        "DownpipeArchive", "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink",
+        "DownpipeArchive", "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink", "DownpipeS3",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
         // The endpoint of a worker.
@@ -410,6 +410,7 @@ let package = Package(
       "EndToEnd",
       [
         "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster", "FaultyServer",
+        "DownpipeS3", "DownpipeHTTP", "ObjectStorageServer",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
       ]),
     tests(

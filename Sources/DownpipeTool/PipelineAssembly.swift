@@ -44,6 +44,7 @@ extension Pipeline {
       ExtractStep()
       PlacementStep(directory: settings.directory, conflict: settings.conflict, scope: settings.scope)
       CommandStep(rule: settings.programs)
+      UploadStep()
     }
   }
 

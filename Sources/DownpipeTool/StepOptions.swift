@@ -1,5 +1,6 @@
 import ArgumentParser
 import Downpipe
+import DownpipeS3
 
 /// What happens to files after their download.
 struct StepOptions: ParsableArguments {
@@ -72,7 +73,18 @@ struct StepOptions: ParsableArguments {
         + "last if no argument is “{}”.", valueName: "argument"))
   var onFinishArg: [String] = []
 
+  @Option(
+    help: ArgumentHelp(
+      "Upload files to this bucket, below this prefix, such as s3://archive/2026: it has them then, and the folder does "
+        + "not. An object with other bytes is not replaced. The storage and its keys are those of the environment, as for "
+        + "the tools of AWS: AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_PROFILE and so on.", valueName: "url"))
+  var uploadTo: String?
+
   func validate() throws {
+    if uploadTo != nil, extract || moveInto != nil || name != nil || onFinish != nil {
+      throw ValidationError(
+        "--upload-to excludes --extract, --move-into, --name and --on-finish: the file does not stay on this machine")
+    }
     if extract, gunzip {
       throw ValidationError("--extract and --gunzip exclude each other: --extract also unpacks compressed archives")
     }
@@ -101,6 +113,12 @@ struct StepOptions: ParsableArguments {
       signature: signature, publicKey: pubkey, keyring: keyring, isSingle: isSingle)
     if let name { steps.nameTemplate = try PlacementStep.checked(template: name) }
     steps.command = try FinishCommand(program: onFinish, arguments: onFinishArg)
+    #if LIBCURL
+      if let uploadTo {
+        do { _ = try S3(uploadTo) } catch { throw UsageError("--upload-to: \(error.message)") }
+        steps.upload = uploadTo
+      }
+    #endif
     var checksums: LocalChecksums?
     switch try checksumFile.map({ text throws(UsageError) in try CompanionOption(text, "--checksum-file") }) {
     case .local(let path): checksums = try LocalChecksums(path: path)
@@ -112,6 +130,11 @@ struct StepOptions: ParsableArguments {
 
   /// - Throws: ``UsageError`` for an option that this build does not have.
   private func checkBuild() throws(UsageError) {
+    #if !LIBCURL
+      if uploadTo != nil {
+        throw UsageError("--upload-to: this downpipe was built without libcurl: build it with the trait Curl")
+      }
+    #endif
     #if !Archive
       if extract {
         throw UsageError("--extract: this downpipe was built without libarchive: build it with the trait Archive")

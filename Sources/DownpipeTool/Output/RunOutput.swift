@@ -57,7 +57,7 @@ extension DownloadResult {
     case .paused: error = DownloadError(.cancelled, "the download was paused; run the command again to resume it")
     }
     self.init(
-      id: status.id, url: status.request.shownURL, path: status.artifact?.path,
+      id: status.id, url: status.request.shownURL, path: status.artifact?.place,
       bytes: status.artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
       resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, error: error,
       wasFinishedBefore: wasFinishedBefore)

@@ -18,6 +18,8 @@ struct RequestSteps: Sendable, Hashable {
   var nameTemplate: String?
   /// The program that runs for the file.
   var command: FinishCommand?
+  /// The bucket that the file is uploaded to, as an `s3:` URL.
+  var upload: String?
 
   // The names of the steps, by which the ledger knows them.
   static let checksumFileStep = "ChecksumFile"
@@ -25,11 +27,13 @@ struct RequestSteps: Sendable, Hashable {
   static let extractionStep = "Unarchive"
   static let placementStep = "MoveInto"
   static let commandStep = "RunCommand"
+  static let uploadStep = "UploadTo"
 
   private static let folderKey = "downpipe.move-into"
   private static let stripKey = "downpipe.strip"
   private static let checksumKey = "downpipe.checksum-file"
   private static let nameKey = "downpipe.name"
+  static let uploadKey = "downpipe.upload"
 
   init(gunzips: Bool = false, folder: String? = nil) {
     self.gunzips = gunzips
@@ -51,6 +55,7 @@ struct RequestSteps: Sendable, Hashable {
     folder = metadata[Self.folderKey]
     nameTemplate = metadata[Self.nameKey]
     if steps.contains(Self.commandStep) { command = FinishCommand(metadata) }
+    if steps.contains(Self.uploadStep) { upload = metadata[Self.uploadKey] }
   }
 
   func attach(to request: inout DownloadRequest) {
@@ -75,6 +80,8 @@ struct RequestSteps: Sendable, Hashable {
       steps.insert(Self.commandStep)
       command.attach(to: &request.metadata)
     }
+    request.metadata[Self.uploadKey] = upload
+    if upload != nil { steps.insert(Self.uploadStep) }
     // A program gets the file in its final place, so the file is moved there first.
     if folder != nil || nameTemplate != nil || command != nil { steps.insert(Self.placementStep) }
     request.steps = .only(steps)

@@ -169,7 +169,7 @@ struct DryRun: Sendable {
       forecast.phase = known?.state.phase
       forecast.received = known?.artifact == nil ? known?.progress.received ?? 0 : 0
       if let downloader, let known, await Feeder.isDone(known, asked: request, await downloader.pipeline.storage) {
-        forecast.path = known.artifact?.path
+        forecast.path = known.artifact?.place
         forecast.isRefreshed = request.refresh != .never
         forecast.total = known.artifact?.size ?? .unknown
       } else {

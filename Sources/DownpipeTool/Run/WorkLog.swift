@@ -50,7 +50,7 @@ final class WorkLog: Observer {
     let url = event.request.shownURL
     switch state {
     case .finished(let artifact):
-      return DownloadResult(id: event.id, url: url, path: artifact.path, bytes: artifact.size.bytes ?? 0)
+      return DownloadResult(id: event.id, url: url, path: artifact.place, bytes: artifact.size.bytes ?? 0)
     case .failed(let error): return DownloadResult(id: event.id, url: url, error: error)
     default: return nil
     }
