@@ -33,7 +33,8 @@
       public var attempts = 5
 
       /// Fields for every object, such as `x-amz-storage-class`, `x-amz-server-side-encryption`, `Cache-Control` or
-      /// `x-amz-meta-…`; none by default.
+      /// `x-amz-meta-…`; none by default. libcurl cannot sign a field beside another one whose name is the same and goes on
+      /// with “-”.
       public var objectHeaders = HeaderFields()
 
       /// Proxy, TLS and time limits of the connections. What concerns redirects, log-ins and cookies has no effect.
@@ -97,6 +98,13 @@
       }
       if let field = objectHeaders.fields.first(where: { !$0.isValid }) {
         throw DownloadError(.invalidPipeline, "the header field “\(field.name.prefix(64).escaped)” is malformed")
+      }
+      let names = objectHeaders.fields.map { $0.name.lowercased() }
+      if let name = names.first(where: { name in names.contains { $0.hasPrefix(name + "-") } }) {
+        throw DownloadError(
+          .invalidPipeline,
+          "libcurl cannot sign the field \(name) beside one whose name goes on with “-”: leave one of them to the settings of "
+            + "the bucket")
       }
       if let region, region.isEmpty || !region.utf8.allSatisfy(\.isUnreserved) {
         throw DownloadError(

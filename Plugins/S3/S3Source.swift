@@ -63,6 +63,11 @@
       call.fields["x-amz-checksum-mode"] = "ENABLED"
       call.isSigned = !request.isNamedByServer
       let (head, response, failure) = try await client.open(call)
+      if failure?.status == 412, call.fields["If-Match"] != nil {
+        throw DownloadError(
+          .contentChanged, "\(purpose) starts again: the object has changed since its first bytes came", httpStatus: 412
+        )
+      }
       if let failure, ![412, 416].contains(failure.status) {
         var error = failure.error(purpose, bucket: location.bucket)
         (error.code, error.httpStatus) = (.httpStatus, failure.status)
@@ -76,7 +81,7 @@
           push: { sink in try await response.push(into: sink, pace: request.pace, limit: nil) }) : .empty
       var reply = try SourceReply(httpStatus: head.status, headers: head.fields, url: request.url, body: body)
       reply.suggestedName = reply.suggestedName ?? location.key.split(separator: "/").last.map(String.init)
-      if let sum = head.fields["x-amz-checksum-sha256"],
+      if reply.coverage == .whole, let sum = head.fields["x-amz-checksum-sha256"],
         head.fields["x-amz-checksum-type"] ?? "FULL_OBJECT" == "FULL_OBJECT",
         let bytes = Data(base64Encoded: sum), bytes.count == 32
       {

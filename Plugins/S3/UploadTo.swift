@@ -24,10 +24,11 @@
   /// a storage without checksums, parts are sent again. Removing a download leaves its upload behind: see
   /// ``S3/abortUploads(startedBefore:)``.
   ///
-  /// **Two writers.** An object of another origin is never replaced with ``Existing/fail``: the storage is asked to write
-  /// only if there is none (`If-None-Match`). An object with the same bytes counts as written. A storage that has no such
-  /// condition for a request gets an upload of one part, and one that has it for neither is asked beforehand, which leaves
-  /// a moment in which another writer may come first.
+  /// **Two writers.** With ``Existing/fail``, the storage is asked to write only if there is no object (`If-None-Match`). An
+  /// object with the same bytes counts as written. A storage other than AWS is asked beforehand, too, in case it ignores the
+  /// condition; one that refuses it for single requests gets an upload of one part. Where a storage has no condition at all,
+  /// there is a moment in which another writer may come first. What an earlier fetch of the same download has uploaded is
+  /// replaced, if no other program has replaced it meanwhile.
   ///
   /// Requests carry SHA-256 sums of their bodies, so that a storage refuses what was changed on its way. Objects get
   /// `x-amz-meta-downpipe-sha256`, or `x-amz-meta-downpipe-upload` if they have several parts.
@@ -108,7 +109,7 @@
       return UploadFollower(key: key, plan, partsAtOnce: settings.partsAtOnce, place) { [uploads, bucket] in
         let note = prior ?? UploadNote(bucket: bucket.bucket, key: key)
         // Parts of an upload that is complete must not be sent.
-        if prior != nil, try await uploads.object(key)?.token == note.token { return nil }
+        if prior != nil, try await uploads.hasObject(of: note, size: context.bytesReceived) { return nil }
         let upload = try await PartUpload.begin(uploads, note, byteCount: context.bytesReceived, fields) {
           try await context.note($0.text)
         }
@@ -130,15 +131,15 @@
         throw DownloadError(.unsafePath, "“\(key.escaped)” cannot be the key of an object: no URL can have it")
       }
       let content = try ObjectContent(input.artifact)
-      let object = Artifact(
-        location: .remote(url), name: input.name, size: .known(content.byteCount),
-        mediaType: input.artifact.mediaType)
-      let isOwn = context.replaces?.remoteURL == url
       let run = UploadRun(
         uploads: uploads, key: key, content: content, fields: fields(input.artifact.mediaType),
-        onlyIfNew: onExisting == .fail && !isOwn, context: context)
+        onlyIfNew: onExisting == .fail, replacesOwn: context.replaces?.remoteURL == url, context: context)
       try await run.upload(context.follower as? UploadFollower)
-      return File(object)
+      return File(
+        Artifact(
+          location: .remote(url), name: input.name, size: .known(content.byteCount),
+          mediaType: input.artifact.mediaType,
+          modifiedAt: bucket.configuration.time.date))
     }
   }
 #endif

@@ -39,7 +39,8 @@ import Synchronization
 ///   once if the rate is not used up. The share of a worker that has died is free when it has expired, after 5 seconds, up
 ///   to a minute among many workers.
 /// - A worker asks for the shares of 256 hosts at a time, the others follow a tenth of a second later.
-/// - If workers name different rates, the smallest one holds. Hours are those of each worker's time zone.
+/// - If workers name different rates, the smallest one holds from the next share of each worker on, and as long as the share
+///   of a worker that has named it is valid. Hours are those of each worker's time zone.
 /// - Transfers that pay for what has arrived can exceed it for a moment: by a tenth of a second's bytes, and by the chunk that
 ///   each has received last.
 public struct RateLimit: RatePolicy, Hashable {

@@ -61,6 +61,7 @@ package enum RecordLine {
 
   /// The record in a line, without a rank.
   package static func record(_ line: some Collection<UInt8>) throws(Damage) -> DownloadRecord {
+    guard !isTooDeep(line) else { throw Damage(reason: "it is nested too deeply") }
     guard let value = try? JSONDecoder().decode(JSONTree.self, from: Data(line)), case .object(let all) = value else {
       throw Damage(reason: "it is not a JSON object")
     }
@@ -80,6 +81,28 @@ package enum RecordLine {
     record.added?.id = record.request.id
     do { try record.request.checkContent() } catch { throw Damage(reason: error.message) }
     return record
+  }
+
+  /// The deepest nesting of a line, which is more than any record has. Decoders need a stack and time for each level.
+  private static let deepest = 32
+
+  private static func isTooDeep(_ line: some Collection<UInt8>) -> Bool {
+    var (depth, isInString, isEscaped) = (0, false, false)
+    for byte in line {
+      if isEscaped {
+        isEscaped = false
+      } else if isInString {
+        if byte == UInt8(ascii: "\\") { isEscaped = true } else if byte == UInt8(ascii: "\"") { isInString = false }
+      } else if byte == UInt8(ascii: "\"") {
+        isInString = true
+      } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+        depth += 1
+        if depth > deepest { return true }
+      } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
+        depth -= 1
+      }
+    }
+    return false
   }
 
   private static func read(_ value: JSONTree, of column: RecordColumn, _ record: inout DownloadRecord) -> Bool {

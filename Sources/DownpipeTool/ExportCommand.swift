@@ -48,12 +48,16 @@ struct ExportCommand: AsyncParsableCommand {
     try report(export)
     // Only if some are missing: the ledger has to read all of them again.
     let known = try await store.counts(.all).values.reduce(0, +)
-    guard known > export.downloads else { return }
+    guard known != export.downloads else { return }
     let damaged = try await store.damaged()
     for one in damaged {
       OutputFile.warn("left out “\(one.id.rawValue.prefix(300))”: \(one.reason)")
     }
-    if !damaged.isEmpty { throw ExitCode(1) }
+    if known != export.downloads + damaged.count {
+      OutputFile.warn(
+        "the ledger has \(known) downloads now: it has changed meanwhile. Stop what uses it, and export it again")
+    }
+    throw ExitCode(1)
   }
 
   private func report(_ export: QueueExport) throws {

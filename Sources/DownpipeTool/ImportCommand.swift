@@ -26,7 +26,7 @@ struct ImportCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       """
       Let downloads without a file run in any folder: each goes to that of the worker that takes it, as after “downpipe add” \
-      to a database. By default they belong to the very folder that they were added for.
+      to a database. They begin anew then. By default they belong to the very folder that they were added for, and go on.
       """))
   var anyFolder = false
   @Flag(help: "Print one JSON object at the end.")
@@ -65,7 +65,9 @@ struct ImportCommand: AsyncParsableCommand {
 
   private static func summary(_ queue: QueueImport, isJSON: Bool) -> String {
     if isJSON {
-      let object: JSONObject = ["imported": queue.imported, "known": queue.known, "damaged": queue.damaged]
+      let object: JSONObject = [
+        "imported": queue.imported, "known": queue.known, "damaged": queue.damaged, "complete": queue.isComplete,
+      ]
       return object.json + "\n"
     }
     let parts = [

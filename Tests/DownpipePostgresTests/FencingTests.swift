@@ -105,6 +105,7 @@
       source.release()
       // The run publishes a file of its own, but not its state.
       _ = try await download.value
+      _ = await observer.wait(for: "a", toBe: .finished)
       let told = observer.events(of: "a").compactMap { event -> String? in
         switch event {
         case .attemptFailed(let error): error.code.rawValue

@@ -34,9 +34,10 @@
       #expect(try await read(part) == Array(content[10..<20]))
       #expect(try await session.open(SourceRequest(url: url, condition: validator)).coverage == .none(.notModified))
       try await bucket.put("a b/ü.bin", randomBytes(100_000, seed: 2))
-      let changed = try await session.open(
-        SourceRequest(url: url, range: RequestedRange(from: 10), validator: validator))
-      #expect(changed.coverage == .none(.preconditionFailed))
+      let error = await #expect(throws: DownloadError.self) {
+        _ = try await session.open(SourceRequest(url: url, range: RequestedRange(from: 10), validator: validator))
+      }
+      #expect(error?.code == .contentChanged)
       let behind = try await session.open(SourceRequest(url: url, range: RequestedRange(from: 200_000)))
       #expect(
         behind.coverage == .none(.rangeNotSatisfiable(total: .known(100_000)))

@@ -1,6 +1,8 @@
 #if Curl
   import Crypto
+  import Dispatch
   import DownpipeCore
+  import DownpipeHTTP
   import DownpipePOSIX
   import DownpipeTesting
   import Foundation
@@ -169,6 +171,91 @@
         } == .objectStorageCredentials)
       #expect(try await code { $0.region = "eu-central-1" } == nil, "the region that the storage names is used")
       #expect(try await code { _ in } == nil)
+    }
+
+    @Test func `an object that another program has replaced is kept, also by a refresh`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let step = UploadTo(try bucket.bucket())
+      let url = try #require(URL(string: "s3://\(bucket.name)/film.bin"))
+      try await bucket.put("film.bin", [1, 2, 3])
+      let input = try file(randomBytes(1000), in: folder)
+      let earlier = Artifact(location: .remote(url), name: "film.bin")
+      let error = await #expect(throws: DownloadError.self) {
+        _ = try await step.process(input, in: try context(replaces: earlier))
+      }
+      #expect(error?.code == .alreadyExists)
+      #expect(try await bucket.bytes("film.bin") == [1, 2, 3])
+    }
+
+    /// A storage that begins uploads, and refuses or delays their parts.
+    private func storage(_ part: @escaping @Sendable () -> ScriptedReply) async throws -> ScriptedHTTPServer {
+      try await ScriptedHTTPServer.start { request in
+        switch request.method {
+        case "HEAD": ScriptedReply(404)
+        case "POST":
+          ScriptedReply(
+            200,
+            body: .bytes(
+              Array("<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>".utf8)))
+        case "PUT": part()
+        default: ScriptedReply(204)
+        }
+      }
+    }
+
+    private func step(_ server: ScriptedHTTPServer) throws -> UploadTo {
+      UploadTo(
+        try S3("s3://bucket") {
+          $0.environment = [:]
+          $0.endpoint = server.url()
+          $0.credentials = .keys(id: "a", secret: "b")
+          $0.partSize = 5 << 20
+          $0.connections.proxy = .none
+        })
+    }
+
+    @Test func `a storage that refuses parts ends the follower, and the step says why`() async throws {
+      let server = try await storage {
+        ScriptedReply(403, body: .bytes(Array("<Error><Code>AccessDenied</Code></Error>".utf8)))
+      }
+      let folder = try TemporaryFolder()
+      let bytes = randomBytes(30 << 20)
+      let step = try step(server)
+      let size = Int64(bytes.count)
+      let follower = try #require(step.follower(in: try context(size: size)))
+      await #expect(throws: (any Error).self) { try await follow(follower, bytes[...]) }
+      try await follow(follower, [], discards: true)
+      let error = await #expect(throws: DownloadError.self) {
+        _ = try await step.process(try file(bytes, in: folder), in: try context(size: size))
+      }
+      #expect(error?.code == .objectStorageDenied)
+      await server.shutdown()
+    }
+
+    @Test func `a pause does not wait for a storage that does not answer`() async throws {
+      let gate = ServerGate()
+      let server = try await storage { ScriptedReply([.hold(gate)]) }
+      let bytes = randomBytes(30 << 20)
+      let follower = try #require(try step(server).follower(in: try context(size: Int64(bytes.count))))
+      // The engine's task that gives the bytes is cancelled.
+      let task = Task(executorPreference: BlockingQueue()) {
+        try bytes.withUnsafeBytes { try follower.take($0.bytes) }
+      }
+      try await server.until { $0.requests.contains { $0.method == "PUT" } }
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+      try await follow(follower, [], discards: true)
+      gate.open()
+      await server.shutdown()
+    }
+
+    /// Threads that may block, as the engine's.
+    private final class BlockingQueue: TaskExecutor {
+      func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+      }
     }
   }
 #endif

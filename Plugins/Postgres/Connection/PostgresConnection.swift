@@ -26,6 +26,8 @@
     private static let mostPrepared = 300
 
     private let settings: Settings
+    /// How long this side waits for statements that must not take as long as others; `nil` for the usual time.
+    var shortLimit: Duration?
     private let interruption: Interruption
     private let handle: OpaquePointer
     /// The names of the prepared statements, by their texts.
@@ -125,7 +127,7 @@
       _ sql: String, _ values: [PostgresValue] = [], prepares: Bool = true
     ) throws(PostgresFault) -> PostgresRows {
       try checkUsable()
-      let deadline = ContinuousClock.now + settings.statementLimit + Self.grace
+      let deadline = ContinuousClock.now + (shortLimit ?? settings.statementLimit + Self.grace)
       let parameters = try PostgresParameters(values)
       if prepares, let name = try prepare(sql, until: deadline) {
         try send(until: deadline) {

@@ -9,6 +9,9 @@
     private static let longestHold = 3_000
     /// How long to wait for other workers, in milliseconds.
     private static let longestWait = 4_000
+    /// How long this side waits for an answer. A connection that gives none is of no use, and the next call opens another one:
+    /// the shares end meanwhile, and the transfers pause.
+    static let patience: Duration = .seconds(6)
 
     func leaseRates(_ wants: [RateWant], for duration: Duration) throws -> [RateShare] {
       guard !wants.isEmpty else { return [] }

@@ -88,11 +88,14 @@
     ///
     /// - Parameter isRepeatable: Whether `body` may be called again after another transaction was in the way.
     private func change<Value: Sendable>(
-      isRepeatable: Bool = true, _ body: @escaping @Sendable (LedgerTables) throws -> Value,
+      isRepeatable: Bool = true, within limit: Duration? = nil,
+      _ body: @escaping @Sendable (LedgerTables) throws -> Value,
       concernsOthers: @escaping @Sendable (Value) -> Bool = { _ in false }
     ) async throws -> Value {
       let announcements = announcements
       let value = try await call { connection, memory in
+        connection.shortLimit = limit
+        defer { connection.shortLimit = nil }
         var attempts = 1
         while true {
           do {
@@ -239,7 +242,7 @@
 
     /// By the server's clock. Not tried again when others are in the way for long: the caller asks again anyway.
     func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {
-      try await change(isRepeatable: false) { try $0.leaseRates(wants, for: duration) }
+      try await change(isRepeatable: false, within: LedgerTables.patience) { try $0.leaseRates(wants, for: duration) }
     }
 
     func reclaim(at now: Date) async throws -> Int {

@@ -69,7 +69,8 @@
       DO $$ DECLARE name text; BEGIN
         FOR name IN
           SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
-          FROM pg_class, aclexplode(relacl) WHERE oid = 'counted'::regclass AND privilege_type = 'INSERT'
+          FROM pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner)))
+          WHERE oid = 'counted'::regclass AND privilege_type = 'INSERT'
         LOOP EXECUTE 'GRANT ALL ON rate, rate_share TO ' || name; END LOOP;
       END $$
       """,

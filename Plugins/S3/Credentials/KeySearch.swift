@@ -104,11 +104,21 @@
       let token: [UInt8]
       do {
         token = try await ask(.put, path + "api/token", ["x-aws-ec2-metadata-token-ttl-seconds": "21600"])
-      } catch is DownloadError { return nil }
+      } catch let error as DownloadError
+        where [.network, .offline, .timedOut, .hostNotFound, .fileNotFound].contains(error.code)
+      {
+        // Not on an instance. One that answers, but not now, has another code.
+        return nil
+      }
       let fields: HeaderFields = ["x-aws-ec2-metadata-token": String(decoding: token, as: UTF8.self)]
-      guard let list = try? await ask(.get, credentials, fields),
-        let role = String(decoding: list, as: UTF8.self).split(whereSeparator: \.isNewline).first
-      else { return nil }
+      let list: [UInt8]
+      // An instance without a role.
+      do { list = try await ask(.get, credentials, fields) } catch let error as DownloadError
+        where error.code == .fileNotFound
+      { return nil }
+      guard let role = String(decoding: list, as: UTF8.self).split(whereSeparator: \.isNewline).first else {
+        return nil
+      }
       return try S3Keys(
         document: try await ask(.get, credentials + ObjectLocation.encoded(role), fields),
         from: "the metadata service of the instance")
@@ -136,8 +146,11 @@
         into: { chunk in bytes.withLock { list in chunk.withUnsafeBytes { list.append(contentsOf: $0) } } },
         pace: .unlimited, limit: Self.longestAnswer)
       guard head.status == 200 else {
-        throw DownloadError(
-          .objectStorageCredentials, "the service for keys at \(url) has answered with status \(head.status)")
+        let text = "the service for keys at \(url) has answered with status \(head.status)"
+        if head.status == 429 || head.status >= 500 {
+          throw DownloadError(.invalidResponse, text + "; a retry may help")
+        }
+        throw DownloadError(head.status == 404 ? .fileNotFound : .objectStorageCredentials, text)
       }
       return bytes.withLock { $0 }
     }

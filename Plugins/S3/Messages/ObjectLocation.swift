@@ -32,7 +32,10 @@
         throw DownloadError(.unsupportedURL, "\(url.redacted) has a query: an object has at most ?versionId=…")
       }
       let path = parts.percentEncodedPath
-      guard let key = String(path.drop { $0 == "/" }).removingPercentEncoding else {
+      guard parts.fragment == nil else {
+        throw DownloadError(.unsupportedURL, "\(url.redacted) has a fragment: write %23 for a # in the key")
+      }
+      guard let key = String(path.dropFirst(path.hasPrefix("/") ? 1 : 0)).removingPercentEncoding else {
         throw DownloadError(.unsupportedURL, "the key in \(url.redacted) is no UTF-8")
       }
       if key.isEmpty, !allowsBucket {

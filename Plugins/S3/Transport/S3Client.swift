@@ -40,6 +40,9 @@
       for thread in learnt.withLock({ $0.threads }) { thread.abandon() }
     }
 
+    /// Whether the storage is AWS itself.
+    var isAWS: Bool { endpoint.base == nil }
+
     /// Ends all requests and closes all connections. A later request opens new ones.
     func stop() async {
       let threads = learnt.withLock { learnt in
@@ -93,20 +96,29 @@
     /// - Returns: The head, the response with the body, and what the storage has refused; then the body was read.
     func open(_ call: S3Call) async throws -> (ResponseHead, PendingResponse, S3Failure?) {
       var mended: Set<String> = []
+      let known = await region(of: call.bucket)
+      var region = known
       while true {
-        let region = await region(of: call.bucket)
         let keys = call.isSigned ? try await keys.keys() : nil
         let (head, response) = try await start(call, region, keys)
-        guard head.status >= 300, head.status != 304 else { return (head, response, nil) }
+        guard head.status >= 300, head.status != 304 else {
+          if region != known { learnt.withLock { $0.regions[call.bucket] = region } }
+          return (head, response, nil)
+        }
         let body = try await Self.body(response)
         let failure = S3Failure(status: head.status, fields: head.fields, body: body)
         if let named = failure.region, named != region, [301, 307, 400, 403].contains(head.status),
-          named.utf8.allSatisfy(\.isUnreserved), mended.insert("region").inserted
+          (1...64).contains(named.utf8.count), named.utf8.allSatisfy({ $0.isUnreserved && $0 != UInt8(ascii: ".") }),
+          mended.insert("region").inserted
         {
-          learnt.withLock { $0.regions[call.bucket] = named }
+          region = named
           continue
         }
-        if failure.needsNewCredentials, mended.insert("keys").inserted, await self.keys.renew(keys) { continue }
+        if failure.needsNewCredentials, call.isSigned, keys != nil, mended.insert("keys").inserted,
+          await self.keys.renew(keys)
+        {
+          continue
+        }
         return (head, response, failure)
       }
     }

@@ -36,19 +36,51 @@
     struct Object: Sendable, Hashable {
       var size: Int64?
       var etag: String?
+      /// The token of the upload, for an object of several parts that this step has written.
       var token: String?
+      /// The SHA-256, for an object that this step has written in one request.
+      var digest: String?
+
+      init(_ fields: HeaderFields) {
+        let range = fields["Content-Range"]?.split(separator: "/").last
+        size = range.flatMap { Int64($0) } ?? fields["Content-Length"].flatMap { Int64($0) }
+        etag = fields["ETag"]
+        token = fields[UploadNote.tokenField]
+        digest = fields[UploadNote.digestField]
+      }
     }
 
-    /// Asks for an object; `nil` if there is none, or the credentials have no right to know.
-    /// - Parameter field: The field that is its token.
-    func object(_ key: String, field: String = UploadNote.tokenField) async throws -> Object? {
-      let answer = try await named(purpose(key)) {
-        try await client.send(call(.head, key)) { [403, 404].contains($0.status) }
+    /// Asks for an object; `nil` if there is none.
+    /// - Throws: `DownloadError` with `.objectStorageDenied` if the credentials have no right to know.
+    func object(_ key: String) async throws -> Object? {
+      try await named(purpose(key)) {
+        do {
+          let answer = try await client.send(call(.head, key)) { $0.status == 404 }
+          return answer.status < 300 ? Object(answer.fields) : nil
+        } catch let failure as S3Failure where failure.code.isEmpty && [400, 403].contains(failure.status) {
+          // The answer to HEAD does not say why.
+          var call = call(.get, key)
+          call.fields["Range"] = "bytes=0-0"
+          let (head, response, reason) = try await client.open(call)
+          guard let reason else {
+            response.discard()
+            return Object(head.fields)
+          }
+          if reason.status == 404 { return nil }
+          if reason.status == 416 { return Object(head.fields) }
+          throw reason
+        }
       }
-      guard answer.status < 300 else { return nil }
-      return Object(
-        size: answer.fields["Content-Length"].flatMap { Int64($0) }, etag: answer.fields["ETag"],
-        token: answer.fields[field])
+    }
+
+    /// Whether the upload of a note has become an object. Without the right to know, it counts as not.
+    func hasObject(of note: UploadNote, size: Int64?) async throws -> Bool {
+      do {
+        guard let object = try await object(note.key), object.token == note.token else { return false }
+        return size == nil || object.size == size
+      } catch let error as DownloadError where error.code == .objectStorageDenied {
+        return false
+      }
     }
 
     /// What an upload has come to.
@@ -104,9 +136,11 @@
         var query = ["uploadId": upload, "max-parts": "1000"]
         if marker > 0 { query["part-number-marker"] = "\(marker)" }
         let answer = try await named(purpose(key)) {
-          try await client.send(call(.get, key, query)) { $0.isMissing }
+          try await client.send(call(.get, key, query)) { $0.isMissing || $0.status == 403 }
         }
         guard answer.status != 404 else { return nil }
+        // Without the right to list them, all parts are sent again, to the same upload.
+        guard answer.status != 403 else { return [:] }
         let page = try S3Document(answer.body)
         for entry in page.all("Part") {
           guard let number = entry["PartNumber"].flatMap({ Int($0) }), let size = entry["Size"].flatMap({ Int64($0) }),
@@ -114,7 +148,8 @@
           else { continue }
           parts[number] = Part(number: number, size: size, etag: etag, digest: entry["ChecksumSHA256"])
         }
-        guard page["IsTruncated"] == "true", let next = page["NextPartNumberMarker"].flatMap({ Int($0) }), next > marker
+        guard page["IsTruncated"] == "true", let next = page["NextPartNumberMarker"].flatMap({ Int($0) }),
+          next > marker, next <= PartPlan.mostParts
         else { return parts }
         marker = next
       }
@@ -194,11 +229,11 @@
           try await abort(key, upload)
           count += 1
         }
-        guard page["IsTruncated"] == "true", let key = page["NextKeyMarker"], key != markers["key-marker"] else {
-          return count
-        }
-        markers = ["key-marker": key]
-        if let upload = page["NextUploadIdMarker"], !upload.isEmpty { markers["upload-id-marker"] = upload }
+        guard page["IsTruncated"] == "true", let key = page["NextKeyMarker"] else { return count }
+        var next = ["key-marker": key]
+        if let upload = page["NextUploadIdMarker"], !upload.isEmpty { next["upload-id-marker"] = upload }
+        guard next != markers else { return count }
+        markers = next
       }
     }
   }

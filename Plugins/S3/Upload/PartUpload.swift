@@ -42,18 +42,23 @@
         if let plan = note.plan, byteCount.map({ plan.parts(of: $0) != nil }) ?? plan.isGrowing {
           if let parts = try await uploads.parts(note.key, id) { return PartUpload(uploads, note, id: id, plan, parts) }
         } else {
-          try await uploads.abort(note.key, id)
+          try? await uploads.abort(note.key, id)
         }
       }
       let plan = PartPlan(partSize: uploads.client.configuration.partSize, byteCount: byteCount)
       var note = note
       var fields = fields
       fields[UploadNote.tokenField] = note.token
-      let id = try await uploads.create(note.key, fields)
+      // An upload that the ledger does not know is found by no later run: a cancelled task does not interrupt these calls, which
+      // have limits of their own.
+      let (key, all) = (note.key, fields)
+      let id = try await Task { try await uploads.create(key, all) }.value
       (note.upload, note.plan) = (id, plan)
-      do { try await keep(note) } catch {
-        // No later run would find it.
-        try? await uploads.abort(note.key, id)
+      do {
+        try Task.checkCancellation()
+        try await keep(note)
+      } catch {
+        await Task { try? await uploads.abort(key, id) }.value
         throw error
       }
       return PartUpload(uploads, note, id: id, plan, [:])

@@ -57,9 +57,11 @@
     func take(_ bytes: RawSpan) throws {
       var rest = bytes
       while !rest.isEmpty {
-        let full = state.withLock { state -> (Int, [UInt8])? in
+        let full = try state.withLock { state -> (Int, [UInt8])? in
           let range = plan.range(of: state.number)
           let size = range.upperBound - range.lowerBound
+          // Parts grow if the size is not known: the step continues from the file.
+          guard size <= Self.largestPart, !state.isOver else { throw CancellationError() }
           if state.filling.isEmpty { state.filling.reserveCapacity(Int(size)) }
           let part = rest.extracting(first: Int(size) - state.filling.count)
           part.withUnsafeBytes { state.filling.append(contentsOf: $0) }
@@ -72,16 +74,24 @@
       }
     }
 
-    /// Waits for room, and hands a part over.
-    private func hand(_ number: Int, _ bytes: [UInt8]) throws {
+    /// Waits for room, and hands a part over. The storage may be slow: a pause of the download does not wait for it.
+    private func hand(_ number: Int, _ bytes: [UInt8], isCancelled: () -> Bool = { Task.isCancelled }) throws {
       start()
-      room.wait()
-      guard !state.withLock({ $0.isOver }), number <= PartPlan.mostParts else {
+      while room.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
+        guard !isCancelled(), !state.withLock(\.isOver) else { throw CancellationError() }
+      }
+      guard !state.withLock(\.isOver), number <= PartPlan.mostParts else {
         // For the next call.
         room.signal()
         throw CancellationError()
       }
       filled.yield((number, MemoryBody(bytes: bytes)))
+    }
+
+    /// No more parts come.
+    private func fail() {
+      state.withLock { $0.isOver = true }
+      filled.finish()
     }
 
     private func start() {
@@ -90,7 +100,7 @@
         state.task = Task { [begin, parts, room, hasEnded] in
           defer {
             // A thread that waits for room finds out that there is no use in it.
-            self.state.withLock { $0.isOver = true }
+            self.fail()
             room.signal()
             hasEnded.signal()
           }
@@ -98,11 +108,13 @@
           try await withThrowingTaskGroup(of: Void.self) { group in
             for await (number, body) in parts {
               group.addTask {
-                try await upload.send(number, body)
-                room.signal()
+                // With a failure, those who wait for room see it, and no more parts come.
+                defer { room.signal() }
+                do { try await upload.send(number, body) } catch {
+                  self.fail()
+                  throw error
+                }
               }
-              // A failure ends the loop at the next part.
-              if group.isCancelled { break }
             }
             try await group.waitForAll()
           }
@@ -123,7 +135,10 @@
       }
       guard let last else { return nil }
       if !last.1.isEmpty {
-        let isHanded: Void? = try? await BlockingThreads.run { [self] _ in try hand(last.0, last.1) }
+        let isHanded: Void? = try? await BlockingThreads.run { [self] cancellation in
+          try hand(last.0, last.1) { cancellation.isCancelled }
+        }
+        try Task.checkCancellation()
         if isHanded == nil { return nil }
       }
       filled.finish()

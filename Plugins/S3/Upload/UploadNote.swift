@@ -35,5 +35,7 @@
 
     /// The field with the token.
     static let tokenField = "x-amz-meta-downpipe-upload"
+    /// The field with the SHA-256 of an object that was uploaded in one request.
+    static let digestField = "x-amz-meta-downpipe-sha256"
   }
 #endif

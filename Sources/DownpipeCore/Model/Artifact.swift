@@ -16,7 +16,8 @@ public struct Artifact: Sendable, Hashable {
     case path(String)
     /// In memory, with storages that keep bytes there.
     case memory([UInt8])
-    /// On another machine, where a step has put it, such as `s3://bucket/key`. The URL has no secrets.
+    /// On another machine, where a step has put it, such as `s3://bucket/key`. The URL has no secrets. The artifact has the
+    /// time of that, which tells a finished one from one between two steps.
     ///
     /// The storage has nothing of such an artifact: it is neither renamed nor verified here, and stays where it is when its
     /// download is removed.

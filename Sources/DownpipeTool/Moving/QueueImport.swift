@@ -75,7 +75,7 @@ struct QueueImport {
     }
     if !begun { throw Self.noExport }
     if !isComplete {
-      OutputFile.warn("the last line is missing: the export was not completed, or the file was cut off")
+      OutputFile.warn("lines are missing: the export was not completed, or the file was cut off or damaged")
     }
   }
 
@@ -93,16 +93,16 @@ struct QueueImport {
         (begun, isComplete, downloadsSinceFirstLine) = (true, false, 0)
       case _ where !begun: throw Self.noExport
       case .last(let downloads):
-        isComplete = true
-        if downloads != downloadsSinceFirstLine {
+        isComplete = downloads == downloadsSinceFirstLine
+        if !isComplete {
           OutputFile.warn(
             "line \(line.number): \(downloads) downloads were exported, and the file has \(downloadsSinceFirstLine)")
         }
       case .damaged(let reason):
-        downloadsSinceFirstLine += 1
+        (isComplete, downloadsSinceFirstLine) = (false, downloadsSinceFirstLine + 1)
         refuse(line.number, reason)
       case .record(var record):
-        downloadsSinceFirstLine += 1
+        (isComplete, downloadsSinceFirstLine) = (false, downloadsSinceFirstLine + 1)
         place(&record)
         records.append((line.number, record))
       }
@@ -144,6 +144,8 @@ struct QueueImport {
     else { return }
     if isForAnyFolder {
       record.location = nil
+      // In another folder there may be bytes of the same name that are not the ones the record means.
+      record.checkpoint = Checkpoint()
     } else {
       elsewhere += 1
     }

@@ -8,6 +8,8 @@ final class WorkLog: Observer {
     var tally = Tally(startedAt: Date())
     /// The latest attempt of each running download.
     fileprivate var attempts: [DownloadID: Attempt] = [:]
+    /// Downloads whose lease was lost: what is told of them is another worker's, or the last words of the lost attempt.
+    fileprivate var lost: Set<DownloadID> = []
     var running: Int { attempts.count }
   }
 
@@ -58,23 +60,33 @@ final class WorkLog: Observer {
 }
 
 extension WorkLog.Counts {
-  /// Notes what tells of an attempt of this worker: states are also told of the downloads of others.
+  /// Notes what tells of an attempt of this worker. States are also told of the downloads of others.
   ///
   /// - Returns: The latest attempt of a download that has stopped here.
   fileprivate mutating func note(_ event: DownloadEvent) -> WorkLog.Attempt? {
-    var attempt = attempts[event.id] ?? WorkLog.Attempt()
     switch event.kind {
-    case .state(let state): return state.phase.isActive ? nil : attempts.removeValue(forKey: event.id)
-    case .removed: return attempts.removeValue(forKey: event.id)
-    case .started(let number, let start): attempt = WorkLog.Attempt(number: number, start: start, received: start)
-    case .attemptFailed(let error) where error.code == .notOwner:
+    case .started: lost.remove(event.id)
+    case .state(let state) where [.finished, .failed, .cancelled].contains(state.phase): lost.remove(event.id)
+    case .removed: lost.remove(event.id)
+    case .attemptFailed(let error) where error.code == .notOwner: lost.insert(event.id)
+    default: break
+    }
+    guard !lost.contains(event.id) else {
       attempts[event.id] = nil
       return nil
-    case .attemptFailed(let error): attempt.number = max(attempt.number, error.attempt ?? 0)
-    case .progress(let progress): attempt.received = progress.received
-    default: return nil
     }
-    attempts[event.id] = attempt
+    switch event.kind {
+    case .state(let state) where state.phase.isActive:
+      if attempts[event.id] == nil { attempts[event.id] = WorkLog.Attempt() }
+    case .state, .removed: return attempts.removeValue(forKey: event.id)
+    case .started(let number, let start):
+      attempts[event.id] = WorkLog.Attempt(number: number, start: start, received: start)
+    case .attemptFailed(let error):
+      let number = max(attempts[event.id]?.number ?? 0, error.attempt ?? 0)
+      attempts[event.id]?.number = number
+    case .progress(let progress): attempts[event.id]?.received = progress.received
+    default: break
+    }
     return nil
   }
 }

@@ -250,8 +250,13 @@ actor Engine {
   func leaseSharedRates() {
     guard !isLeasingRates, context.rates.isShared else { return }
     isLeasingRates = true
-    let leases = RateLeases(rates: context.rates, store: store, time: time)
+    let leases = RateLeases(rates: context.rates, store: store, time: time) { await self.tellRunning($0) }
     begin { await leases.keep() }
+  }
+
+  /// Tells the watchers of all running downloads of an error that ends none of them.
+  private func tellRunning(_ error: DownloadError) {
+    for run in state.slots.runs.values { run.announce(.refused(error)) }
   }
 
   /// Reclaims the downloads of dead owners, and publishes the changes of other owners, at regular intervals.

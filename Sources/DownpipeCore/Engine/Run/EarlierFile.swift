@@ -18,7 +18,7 @@ struct EarlierFile: Sendable {
     let reader = next.map { chain.links[$0].step.name } ?? run.storageName
     let hasNote = stored.path != nil && note?.isFor(reader) == true
     let isForLater = note?.isFor(later: chain.names.dropFirst(record.steps.completed.count)) == true
-    if note != nil, !hasNote, !isForLater { run.update { $0.steps.note = nil } }
+    if note != nil, !hasNote, !isForLater || !isSameChain { run.update { $0.steps.note = nil } }
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
       return CompleteFile(artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true)

@@ -67,8 +67,8 @@ extension Run {
     let progressed =
       bytes > context.furthest.before(id, atLeast: bytesAtStart) && !Self.startsAgain.contains(error.code)
     return read { record in
-      let repeated = record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures + 1 : 1
-      var consecutive = progressed ? 1 : record.consecutiveFailures + 1
+      let repeated = record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures.next : 1
+      var consecutive = progressed ? 1 : record.consecutiveFailures.next
       // To notice that the file has changed is no failure of the server, unless it happens again.
       if repeated == 1, Self.changes.contains(error.code) { consecutive = max(1, record.consecutiveFailures) }
       return Failure(
@@ -113,4 +113,9 @@ extension DownloadError {
   func isOfSameKind(as other: DownloadError) -> Bool {
     code == other.code && (code != .httpStatus || httpStatus == other.httpStatus)
   }
+}
+
+extension Int {
+  /// One more, of a count that a ledger has kept: it may be any number there.
+  var next: Int { self < 0 ? 1 : self == .max ? .max : self + 1 }
 }

@@ -65,7 +65,7 @@ enum Outcome: Sendable {
     case .wait(let what, let wait):
       (awaited, delay) = (what, wait)
       // A missing resource is not the server's fault: it does not count as a failure.
-      record.consecutiveFailures = max(0, record.consecutiveFailures - 1)
+      record.consecutiveFailures = record.consecutiveFailures > 0 ? record.consecutiveFailures - 1 : 0
     case .refresh(let wait) where hasRefresher:
       (awaited, delay) = (.link, wait)
     case .refresh, .giveUp:

@@ -121,7 +121,8 @@ extension Run {
     let error = error.located(stage: nil, url: nil, attempt: read { $0.attempts })
     announce(.attemptFailed(error))
     update { record in
-      record.repeatedFailures = (record.error?.isOfSameKind(as: error) == true ? record.repeatedFailures : 0) + 1
+      let before = record.error?.isOfSameKind(as: error) == true ? record.repeatedFailures : 0
+      record.repeatedFailures = before.next
       record.error = error
     }
   }

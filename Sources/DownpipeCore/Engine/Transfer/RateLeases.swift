@@ -5,6 +5,8 @@ struct RateLeases: Sendable {
   let rates: LiveRates
   let store: any LedgerStore
   let time: any TimeSource
+  /// Tells watchers why transfers pause.
+  let tell: @Sendable (DownloadError) async -> Void
 
   /// How long a share is valid among few downloaders: longer than a short outage of a database, and short for those who wait
   /// for the share of one that has ended.
@@ -16,27 +18,40 @@ struct RateLeases: Sendable {
 
   /// Leases until the task is cancelled. While nothing is transferred it does nothing.
   func keep() async {
+    var failures = 0
     while (try? await rates.waitForDemand()) != nil {
-      let isAnswered = await lease()
-      let pause = isAnswered ? Self.interval : Self.rest
+      let failure = await lease()
+      failures = failure == nil ? 0 : failures + 1
+      // A single failure passes before the shares expire.
+      if let failure, failures == 2, !Task.isCancelled { await tell(failure) }
+      let pause = failure == nil ? Self.interval : Self.rest
       guard (try? await time.sleep(for: pause, purpose: .rates)) != nil else { return }
     }
   }
 
-  /// - Returns: `false` if the ledger has failed.
-  private func lease() async -> Bool {
+  /// - Returns: Why the ledger has leased no shares; `nil` if it has.
+  private func lease() async -> DownloadError? {
     // Before the ledger is asked, however long that takes: it may lease a share to others when this one has expired.
     let asked = time.now
     let limits = rates.wants(at: asked)
-    guard !limits.isEmpty else { return true }
+    guard !limits.isEmpty else { return nil }
     let wants = limits.flatMap(\.wants)
-    guard let shares = try? await shares(wants), shares.count == wants.count else { return false }
+    let shares: [RateShare]
+    do { shares = try await self.shares(wants) } catch {
+      let cause = DownloadError(error, as: .ledger)
+      return DownloadError(
+        .ledger,
+        "transfers pause, because the ledger leases no share of a rate that workers have together: \(cause.message)")
+    }
+    guard shares.count == wants.count else {
+      return DownloadError(.ledger, "the ledger has leased other shares of rates than it was asked for")
+    }
     var rest = shares[...]
     for limit in limits {
       limit.session.take(Array(rest.prefix(limit.wants.count)), askedAt: asked, at: time.now)
       rest = rest.dropFirst(limit.wants.count)
     }
-    return true
+    return nil
   }
 
   private func shares(_ wants: [RateWant]) async throws -> [RateShare] {
