@@ -14,6 +14,9 @@ struct ImportCommand: AsyncParsableCommand {
       Files are not part of the export. An unfinished download goes on with what was received if it runs in the same folder \
       and the ledger was empty; otherwise it begins anew. “downpipe list --orphans” shows what is left over.
 
+      Import only files that you trust: a download names the file that it has, which may be any file of this machine, and \
+      commands such as remove and verify then work on it.
+
       Lines that cannot be read are reported and left out. The exit status is 1 then, and if the file was cut off.
       """
   )

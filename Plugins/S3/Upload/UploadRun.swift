@@ -77,7 +77,9 @@
       if object.digest == digest { return true }
       // Uploaded in one request, or in one part.
       let sum = try Array(content.body(0..<content.byteCount).digest(Insecure.MD5.self))
-      if let tag = object.etag?.bareTag, [sum.hex, Insecure.MD5.hash(data: sum).hex + "-1"].contains(tag) { return true }
+      if let tag = object.etag?.bareTag, [sum.hex, Insecure.MD5.hash(data: sum).hex + "-1"].contains(tag) {
+        return true
+      }
       throw exists
     }
 
