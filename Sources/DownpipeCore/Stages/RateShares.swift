@@ -78,7 +78,7 @@ public import Foundation
   ///   - now: The present time by the clock of the ledger, after all other leases of the rate.
   public mutating func lease(_ want: RateWant, to owner: String, for duration: Duration, at now: Date) -> RateShare {
     // A share that ends later was leased before the clock was set back.
-    let latest = now + duration * Self.longest / .seconds(1)
+    let latest = now.addingTimeInterval(duration * Self.longest / .seconds(1))
     for index in rows.indices {
       rows[index].end = min(rows[index].end, latest)
       rows[index].heldEnd = min(rows[index].heldEnd, latest)
@@ -88,7 +88,7 @@ public import Foundation
     remove(owner)
 
     let validity = duration * min(max(1, Double(rows.count + 1) / Double(Self.fewOwners)), Double(Self.longest))
-    let end = now + validity / .seconds(1)
+    let end = now.addingTimeInterval(validity / .seconds(1))
     let rate = rows.reduce(want.rate.bytesPerSecond) { min($0, max(1, $1.rate)) }
     let fair = fairShare(of: want.wanted, for: owner, of: rate)
     let share = max(0, min(fair, rate - use(at: now)))
