@@ -25,8 +25,7 @@
       /// 10,000. Smaller files are uploaded in one request.
       public var partSize: Int64 = 8 << 20
 
-      /// The parts of one file that are sent at once; 2 by default. While a download arrives, one more than these are in
-      /// memory.
+      /// The parts of one file that are sent at once; 2 by default.
       public var partsAtOnce = 2
 
       /// How often a request is sent that may succeed later; 5 by default.

@@ -15,8 +15,8 @@
   /// and its final name, otherwise the name of the file.
   ///
   /// **While bytes arrive.** A file of more than one part is uploaded behind the contiguous front of its download, if no step
-  /// before changes it. Up to four downloads of a process do so at once; others are uploaded when they are complete. In any
-  /// case the file is on this machine until the object is complete.
+  /// before changes it. No part is in memory: each is read back from the disk, and the download does not wait for a slow
+  /// storage. In any case the file is on this machine until the object is complete.
   ///
   /// **After a kill.** The id of a multipart upload is in the ledger. The next run, also of another worker, asks the storage
   /// for the parts that it has, compares their checksums with the bytes (SHA-256 if the storage keeps it, otherwise the MD5
@@ -98,15 +98,13 @@
     public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
       let settings = bucket.configuration
       guard (context.bytesReceived ?? .max) > settings.partSize, let name = context.downloadedName,
-        let key = try? key(name, context), let place = UploadFollower.places.take()
+        let key = try? key(name, context), let readBack = context.readBack
       else { return nil }
       let prior = UploadNote(context.priorNote, bucket: bucket.bucket, key: key)
       let plan = prior?.plan ?? PartPlan(partSize: settings.partSize, byteCount: context.bytesReceived)
-      guard plan.partSize <= UploadFollower.largestPart,
-        context.bytesReceived.map({ plan.parts(of: $0) != nil }) ?? plan.isGrowing
-      else { return nil }
+      guard context.bytesReceived.map({ plan.parts(of: $0) != nil }) ?? plan.isGrowing else { return nil }
       let fields = fields(context.mediaType)
-      return UploadFollower(key: key, plan, partsAtOnce: settings.partsAtOnce, place) { [uploads, bucket] in
+      return UploadFollower(key: key, plan, partsAtOnce: settings.partsAtOnce, readBack) { [uploads, bucket] in
         let note = prior ?? UploadNote(bucket: bucket.bucket, key: key)
         // Parts of an upload that is complete must not be sent.
         if prior != nil, try await uploads.hasObject(of: note, size: context.bytesReceived) { return nil }

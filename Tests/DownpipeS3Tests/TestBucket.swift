@@ -71,7 +71,7 @@
     /// The requests that the server has logged for parts of this bucket.
     func partsSent() throws -> Int {
       let log = try String(contentsOfFile: server.folder + "/log", encoding: .utf8)
-      return log.split(separator: "\n").filter { $0.contains("PUT /\(name)/") && $0.contains("partNumber=") }.count
+      return log.split(separator: "\n").filter { $0.contains("PUT /\(name)/") && $0.contains("partNumber%3D") }.count
     }
   }
 

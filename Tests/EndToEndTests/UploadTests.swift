@@ -56,7 +56,7 @@
 
       private func partsSent() throws -> Int {
         let log = try String(contentsOfFile: server.folder + "/log", encoding: .utf8)
-        return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber=") }.count
+        return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber%3D") }.count
       }
 
       @Test("A process that is killed again and again while it uploads sends few parts twice, and the object is right")
@@ -83,6 +83,7 @@
           }
           kills += 1
         }
+        #expect(kills > 0)
         let outcome = try await get(arguments).run()
         #expect(outcome.status == 0, "\(outcome.everything)")
         #expect(outcome.output.contains("s3://\(bucket)/2026/film.bin"), "\(outcome.everything)")

@@ -1,148 +1,138 @@
 #if LIBCURL
   import Dispatch
   import DownpipeCore
-  import DownpipePOSIX
+  import DownpipeHTTP
   import Synchronization
 
   /// Uploads a download while its bytes arrive, part by part behind the contiguous front.
   ///
-  /// A few parts are in memory: one that fills, and those that are sent. The transport does not wait for the storage: bytes
-  /// that arrive faster are read back from the partial. If the upload fails, the step continues it with the whole file, and
-  /// reports why.
+  /// No part is in memory: each is read back from the partial, once for its checksum and once for its request. The transport
+  /// does not wait for the storage. If the upload fails, the step continues it with the whole file, and reports why.
   final class UploadFollower: TransferFollower {
-    /// Downloads that are uploaded while they arrive; others are uploaded afterwards.
-    static let places = FollowerPlaces(4)
-    /// A larger part is read from the file, and not kept in memory.
-    static let largestPart: Int64 = 16 << 20
-
     private struct State {
-      var filling: [UInt8] = []
+      /// How many bytes have arrived.
+      var position: Int64 = 0
+      /// The next part.
       var number = 1
       var task: Task<PartUpload?, any Error>?
       var isOver = false
-      var place: FollowerPlaces.Place?
+      /// How many bytes were sent, and who hears of it while the step waits for the rest.
+      var sent: Int64 = 0
+      var report: (@Sendable (Int64) -> Void)?
     }
 
     let key: String
     private let plan: PartPlan
+    private let partsAtOnce: Int
+    private let readBack: ProcessingContext.ReadBack
     private let begin: @Sendable () async throws -> PartUpload?
-    private let state: Mutex<State>
-    private let parts: AsyncStream<(Int, MemoryBody)>
-    private let filled: AsyncStream<(Int, MemoryBody)>.Continuation
-    /// Has a signal for each part that may be handed over.
-    private let room: DispatchSemaphore
+    private let state = Mutex(State())
+    private let parts: AsyncStream<Int>
+    private let arrived: AsyncStream<Int>.Continuation
     /// Has a signal when nothing is being sent any more.
     private let hasEnded = DispatchSemaphore(value: 0)
 
     /// - Parameters:
     ///   - plan: The parts.
+    ///   - readBack: Reads bytes that have arrived.
     ///   - begin: Begins the upload, or continues one of the same plan; `nil` if the object is there already.
     init(
-      key: String, _ plan: PartPlan, partsAtOnce: Int, _ place: FollowerPlaces.Place,
+      key: String, _ plan: PartPlan, partsAtOnce: Int, _ readBack: @escaping ProcessingContext.ReadBack,
       begin: @escaping @Sendable () async throws -> PartUpload?
     ) {
       self.key = key
       self.plan = plan
+      self.partsAtOnce = partsAtOnce
+      self.readBack = readBack
       self.begin = begin
-      state = Mutex(State(place: place))
-      // Bounded by `room`.
-      (parts, filled) = AsyncStream<(Int, MemoryBody)>.makeStream()
-      // A semaphore must not be released with less than it was made with.
-      room = DispatchSemaphore(value: 0)
-      for _ in 0..<partsAtOnce { room.signal() }
+      // Bounded by the largest number of parts.
+      (parts, arrived) = AsyncStream<Int>.makeStream()
     }
 
     deinit { discard() }
 
     func take(_ bytes: RawSpan) throws {
-      var rest = bytes
-      while !rest.isEmpty {
-        let full = try state.withLock { state -> (Int, [UInt8])? in
-          let range = plan.range(of: state.number)
-          let size = range.upperBound - range.lowerBound
-          // Parts grow if the size is not known: the step continues from the file.
-          guard size <= Self.largestPart, !state.isOver else { throw CancellationError() }
-          if state.filling.isEmpty { state.filling.reserveCapacity(Int(size)) }
-          let part = rest.extracting(first: Int(size) - state.filling.count)
-          part.withUnsafeBytes { state.filling.append(contentsOf: $0) }
-          rest = rest.extracting(droppingFirst: part.byteCount)
-          guard state.filling.count == size else { return nil }
-          defer { (state.filling, state.number) = ([], state.number + 1) }
-          return (state.number, state.filling)
-        }
-        if let full { try hand(full.0, full.1) }
+      let complete = try state.withLock { state in
+        guard !state.isOver else { throw CancellationError() }
+        state.position += Int64(bytes.byteCount)
+        let first = state.number
+        while plan.range(of: state.number).upperBound <= state.position { state.number += 1 }
+        guard state.number <= PartPlan.mostParts + 1 else { throw CancellationError() }
+        return first..<state.number
       }
-    }
-
-    /// Waits for room, and hands a part over. The storage may be slow: a pause of the download does not wait for it.
-    private func hand(_ number: Int, _ bytes: [UInt8], isCancelled: () -> Bool = { Task.isCancelled }) throws {
+      guard !complete.isEmpty else { return }
       start()
-      while room.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
-        guard !isCancelled(), !state.withLock(\.isOver) else { throw CancellationError() }
-      }
-      guard !state.withLock(\.isOver), number <= PartPlan.mostParts else {
-        // For the next call.
-        room.signal()
-        throw CancellationError()
-      }
-      filled.yield((number, MemoryBody(bytes: bytes)))
+      for number in complete { arrived.yield(number) }
     }
 
     /// No more parts come.
     private func fail() {
       state.withLock { $0.isOver = true }
-      filled.finish()
+      arrived.finish()
     }
 
     private func start() {
       state.withLock { state in
         guard state.task == nil, !state.isOver else { return }
-        state.task = Task { [begin, parts, room, hasEnded] in
+        state.task = Task { [begin, hasEnded] in
           defer {
-            // A thread that waits for room finds out that there is no use in it.
+            // What arrives later is of no use to it.
             self.fail()
-            room.signal()
             hasEnded.signal()
           }
           guard let upload = try await begin() else { return nil }
-          try await withThrowingTaskGroup(of: Void.self) { group in
-            for await (number, body) in parts {
-              group.addTask {
-                // With a failure, those who wait for room see it, and no more parts come.
-                defer { room.signal() }
-                do { try await upload.send(number, body) } catch {
-                  self.fail()
-                  throw error
-                }
-              }
-            }
-            try await group.waitForAll()
-          }
+          try await send(upload)
           return upload
         }
       }
     }
 
+    private func send(_ upload: PartUpload) async throws {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        var sending = 0
+        for await number in parts {
+          if sending == partsAtOnce {
+            try await group.next()
+            sending -= 1
+          }
+          let range = part(number)
+          group.addTask { [self] in
+            try await upload.send(number, ArrivedBody(range: range, readBack: readBack))
+            state.withLock { state in
+              state.sent += range.upperBound - range.lowerBound
+              state.report?(state.sent)
+            }
+          }
+          sending += 1
+        }
+        try await group.waitForAll()
+      }
+    }
+
+    /// The bytes of a part, as far as they have arrived.
+    private func part(_ number: Int) -> Range<Int64> {
+      let range = plan.range(of: number)
+      return range.clamped(to: 0..<state.withLock(\.position))
+    }
+
     /// Sends the last bytes and waits for the end.
     ///
+    /// - Parameter report: Called with the number of bytes that were sent.
     /// - Returns: The upload with all its parts; `nil` if the step has to read the file.
     /// - Throws: `CancellationError`.
-    func finish(key: String) async throws -> PartUpload? {
-      let last = state.withLock { state -> (Int, [UInt8])? in
+    func finish(key: String, report: @escaping @Sendable (Int64) -> Void) async throws -> PartUpload? {
+      let task = state.withLock { state -> Task<PartUpload?, any Error>? in
         // A small file, or a step before has changed the name.
-        guard state.task != nil, !state.isOver, key == self.key else { return nil }
-        return (state.number, state.filling)
-      }
-      guard let last else { return nil }
-      if !last.1.isEmpty {
-        let isHanded: Void? = try? await BlockingThreads.run { [self] cancellation in
-          try hand(last.0, last.1) { cancellation.isCancelled }
+        guard let task = state.task, !state.isOver, key == self.key else { return nil }
+        state.report = report
+        if !plan.range(of: state.number).clamped(to: 0..<state.position).isEmpty {
+          guard state.number <= PartPlan.mostParts else { return nil }
+          arrived.yield(state.number)
         }
-        try Task.checkCancellation()
-        if isHanded == nil { return nil }
+        return task
       }
-      filled.finish()
-      guard let task = state.withLock({ $0.task }) else { return nil }
+      arrived.finish()
+      guard let task else { return nil }
       let result = await withTaskCancellationHandler {
         await task.result
       } onCancel: {
@@ -155,13 +145,31 @@
     /// Ends the requests. What was uploaded stays, for the next run of the download.
     func discard() {
       let task = state.withLock { state -> Task<PartUpload?, any Error>? in
-        defer { (state.isOver, state.task, state.place, state.filling) = (true, nil, nil, []) }
+        defer { (state.isOver, state.task, state.report) = (true, nil, nil) }
         return state.task
       }
-      filled.finish()
+      arrived.finish()
       guard let task else { return }
       task.cancel()
       hasEnded.wait()
+    }
+  }
+
+  /// A part of a download that arrives.
+  private struct ArrivedBody: RequestBody {
+    let range: Range<Int64>
+    let readBack: ProcessingContext.ReadBack
+
+    var byteCount: Int64 { range.upperBound - range.lowerBound }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+      let count = Int(min(Int64(buffer.count), byteCount - offset))
+      guard count > 0 else { return 0 }
+      var span = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]).mutableBytes
+      guard try readBack(range.lowerBound + offset, &span) == count else {
+        throw DownloadError(.storage, "the partial has become shorter while it was uploaded")
+      }
+      return count
     }
   }
 #endif

@@ -20,7 +20,10 @@
 
     /// Returns when the object is there.
     func upload(_ follower: UploadFollower?) async throws {
-      let followed = try await follower?.finish(key: key)
+      let total = content.byteCount
+      let followed = try await follower?.finish(key: key) { [context] sent in
+        context.report(StepProgress(completed: sent, total: .known(total)))
+      }
       let prior = UploadNote(context.priorNote, bucket: uploads.bucket, key: key)
       // An earlier run may have completed it, and parts of a complete upload must not be sent.
       if followed == nil, let prior, try await uploads.hasObject(of: prior, size: content.byteCount) { return }

@@ -269,6 +269,16 @@ public struct ProcessingContext: Sendable {
   /// The media type of the downloaded file, as its server states; `nil` when it states none, and before the reply.
   public let mediaType: String?
 
+  /// Reads bytes that the follower has taken once more; `nil` in contexts that are not for a follower.
+  ///
+  /// A follower that needs them later, such as one that uploads them, need not keep them in memory. It may be called by any
+  /// thread, also while bytes arrive, and blocks while the disk works. After ``TransferFollower/discard()`` there may be
+  /// no bytes any more.
+  public let readBack: ReadBack?
+
+  /// Reads bytes from an offset into a buffer, and returns their number, which is less than the buffer's only at the end.
+  public typealias ReadBack = @Sendable (_ offset: Int64, _ buffer: inout MutableRawSpan) throws -> Int
+
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
   private let reporter: @Sendable (StepProgress) -> Void
@@ -291,7 +301,7 @@ public struct ProcessingContext: Sendable {
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
     report: @escaping @Sendable (StepProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (FileDigest) -> Void = { _ in },
-    fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil
+    fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil, readBack: ReadBack? = nil
   ) {
     self.request = request
     self.workspace = workspace
@@ -305,6 +315,7 @@ public struct ProcessingContext: Sendable {
     self.lastModified = lastModified
     self.downloadedName = downloadedName
     self.mediaType = mediaType
+    self.readBack = readBack
     self.record = note
     self.reporter = report
     self.confirmer = confirm

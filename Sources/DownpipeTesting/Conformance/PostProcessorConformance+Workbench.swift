@@ -34,7 +34,20 @@ extension PostProcessorConformance {
         bytesReceived: announcing ? original[""].map { Int64($0.count) } : nil,
         // The example of RFC 9110 §5.6.7.
         lastModified: Date(timeIntervalSince1970: 784_111_777),
-        note: { note in notes.update { $0.append(note) } }, fetch: fetch, add: add)
+        note: { note in notes.update { $0.append(note) } }, fetch: fetch, add: add,
+        readBack: announcing ? readBack : nil)
+    }
+
+    /// Reads the input once more, for a follower.
+    private var readBack: ProcessingContext.ReadBack? {
+      guard let bytes = original[""] else { return nil }
+      return { offset, buffer in
+        buffer.withUnsafeMutableBytes { buffer in
+          let rest = bytes.dropFirst(Int(offset)).prefix(buffer.count)
+          buffer.copyBytes(from: rest)
+          return rest.count
+        }
+      }
     }
 
     func process(

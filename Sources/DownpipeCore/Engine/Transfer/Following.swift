@@ -104,13 +104,13 @@ final class Following: Sendable {
       // What follows a decoder takes other bytes.
       guard !link.isDecoder else { break }
       let step = link.step
-      guard let question = context(for: link, workspace: nil), step.isNeeded(question) else { continue }
+      guard let question = context(for: link, of: partial, workspace: nil), step.isNeeded(question) else { continue }
       var workspace: String?
       if step.followerWrites {
         workspace = await self.workspace(beside: partial)
         guard workspace != nil else { break }
       }
-      guard let context = context(for: link, workspace: workspace), let follower = step.follower(context) else { break }
+      guard let context = context(for: link, of: partial, workspace: workspace), let follower = step.follower(context) else { break }
       followers.append(
         Follower(
           index: index, step: step.name, digests: link.digests, writes: step.followerWrites, follower: follower))
@@ -121,7 +121,9 @@ final class Following: Sendable {
   }
 
   /// The context for a follower; `nil` if the request has not selected the step.
-  private func context(for link: RunChain.Link, workspace: String?) -> ProcessingContext? {
+  private func context(
+    for link: RunChain.Link, of partial: FollowedPartial, workspace: String?
+  ) -> ProcessingContext? {
     run.read { record in
       record.request.steps.contains(link.step.name)
         ? ProcessingContext(
@@ -130,7 +132,8 @@ final class Following: Sendable {
           wasInterrupted: record.wasInterrupted, bytesReceived: record.checkpoint.total.bytes,
           lastModified: record.checkpoint.validator?.lastModified, downloadedName: record.nameOfBytes,
           mediaType: record.checkpoint.mediaType,
-          note: { [run] note in try await run.keep(StepNote(step: link.step.name, text: note)) }) : nil
+          note: { [run] note in try await run.keep(StepNote(step: link.step.name, text: note)) },
+          readBack: { [base = partial.base] offset, buffer in try base.read(at: offset, into: &buffer) }) : nil
     }
   }
 
