@@ -46,9 +46,11 @@ struct AddCommand: AsyncParsableCommand {
     let downloader = try await Downloader.starting(Pipeline(settings), options: options)
     var adding = Adding(downloader: downloader, plan: plan)
     do {
-      try await adding.add(plan.urls)
-      while let urls = try await list?.next() { try await adding.add(urls) }
-      try await adding.flush()
+      try await withThrowingTaskGroup(of: Adding.Counts.self) { group in
+        try await adding.add(plan.urls, &group)
+        while let urls = try await list?.next() { try await adding.add(urls, &group) }
+        try await adding.finish(&group)
+      }
     } catch {
       await downloader.shutdown()
       throw error
@@ -58,14 +60,15 @@ struct AddCommand: AsyncParsableCommand {
     if adding.refused > 0 { throw ExitCode(1) }
   }
 
-  /// Adds URLs in large batches.
+  /// Adds URLs in large batches: one goes to the ledger while the next one is read.
   private struct Adding {
+    /// The downloads that a batch has added, and those that were known.
+    typealias Counts = (added: Int, known: Int)
     private static let batch = 5_000
 
     let downloader: Downloader
     let plan: GetPlan
-    private(set) var added = 0
-    private(set) var known = 0
+    private var counts: Counts = (0, 0)
     private(set) var refused = 0
     private var requests: [DownloadRequest] = []
 
@@ -74,7 +77,10 @@ struct AddCommand: AsyncParsableCommand {
       self.plan = plan
     }
 
-    mutating func add(_ urls: [String]) async throws {
+    var added: Int { counts.added }
+    var known: Int { counts.known }
+
+    mutating func add(_ urls: [String], _ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
       for text in urls {
         do throws(DownloadError) {
           requests.append(try plan.request(for: text))
@@ -82,17 +88,29 @@ struct AddCommand: AsyncParsableCommand {
           refused += 1
           OutputFile.warn("\(URLLine(text).url.redactedURL.prefix(200)): \(error.message)".harmless)
         }
-        if requests.count >= Self.batch { try await flush() }
+        if requests.count >= Self.batch { try await flush(&group) }
       }
     }
 
-    mutating func flush() async throws {
-      guard !requests.isEmpty else { return }
-      let downloads = try await downloader.add(contentsOf: requests)
+    /// Sends the batch to the ledger, after the one before.
+    private mutating func flush(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
+      try await waitForLast(&group)
+      group.addTask { [downloader, requests] in
+        let downloads = try await downloader.add(contentsOf: requests)
+        let new = downloads.count { $0.isNew }
+        return (new, downloads.count - new)
+      }
       requests = []
-      let new = downloads.count { $0.isNew }
-      added += new
-      known += downloads.count - new
+    }
+
+    private mutating func waitForLast(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
+      guard let last = try await group.next() else { return }
+      counts = (counts.added + last.added, counts.known + last.known)
+    }
+
+    mutating func finish(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
+      if !requests.isEmpty { try await flush(&group) }
+      try await waitForLast(&group)
     }
 
     func summary(isJSON: Bool) -> String {

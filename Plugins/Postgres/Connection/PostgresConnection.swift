@@ -141,6 +141,72 @@
       return PostgresRows(try result(until: deadline))
     }
 
+    /// The bytes that are given to libpq at once.
+    private static let copyChunk = 1 << 18
+
+    /// Runs a `COPY … FROM STDIN` with rows in its text format.
+    ///
+    /// - Throws: ``PostgresFault``.
+    func copy(_ sql: String, _ rows: [UInt8]) throws(PostgresFault) {
+      try checkUsable()
+      let deadline = ContinuousClock.now + (shortLimit ?? settings.statementLimit + Self.grace)
+      try send(until: deadline) { PQsendQuery(handle, sql) }
+      try beginCopy(until: deadline)
+      var rest = rows[...]
+      while !rest.isEmpty {
+        let chunk = rest.prefix(Self.copyChunk)
+        try put(until: deadline) {
+          chunk.withUnsafeBytes {
+            PQputCopyData(handle, $0.baseAddress?.assumingMemoryBound(to: CChar.self), CInt($0.count))
+          }
+        }
+        rest = rest.dropFirst(chunk.count)
+      }
+      try put(until: deadline) { PQputCopyEnd(handle, nil) }
+      try send(until: deadline) { 1 }
+      PQclear(try result(until: deadline))
+    }
+
+    /// Waits until the server asks for rows.
+    private func beginCopy(until deadline: ContinuousClock.Instant) throws(PostgresFault) {
+      try waitForResult(until: deadline)
+      guard let first = PQgetResult(handle) else { throw lost() }
+      defer { PQclear(first) }
+      guard PQresultStatus(first) != PGRES_COPY_IN else { return }
+      guard PQresultStatus(first) == PGRES_FATAL_ERROR else {
+        // What follows may have no end.
+        isLost = true
+        throw PostgresFault(.refused, "the statement copies no rows")
+      }
+      let fault = fault(of: first)
+      while true {
+        try waitForResult(until: deadline)
+        guard let next = PQgetResult(handle) else { throw fault }
+        PQclear(next)
+      }
+    }
+
+    /// Waits until there is a result, or the statement has no more.
+    private func waitForResult(until deadline: ContinuousClock.Instant) throws(PostgresFault) {
+      while PQisBusy(handle) == 1 {
+        try wait(until: deadline)
+        try consume()
+      }
+    }
+
+    /// Gives libpq something to send, as soon as there is room.
+    private func put(until deadline: ContinuousClock.Instant, _ call: () -> CInt) throws(PostgresFault) {
+      while true {
+        switch call() {
+        case 1: return
+        case 0:
+          try wait(toWrite: true, until: deadline)
+          try consume()
+        default: throw lost()
+        }
+      }
+    }
+
     /// - Throws: ``PostgresFault`` if the connection was lost or the store closed: nothing is sent then.
     private func checkUsable() throws(PostgresFault) {
       guard !isLost else { throw PostgresFault(.unreachable, "the connection was lost") }
@@ -184,14 +250,9 @@
       var last: OpaquePointer?
       var failure: PostgresFault?
       while true {
-        while PQisBusy(handle) == 1 {
-          do throws(PostgresFault) {
-            try wait(until: deadline)
-            try consume()
-          } catch {
-            PQclear(last)
-            throw error
-          }
+        do throws(PostgresFault) { try waitForResult(until: deadline) } catch {
+          PQclear(last)
+          throw error
         }
         guard let next = PQgetResult(handle) else { break }
         PQclear(last)

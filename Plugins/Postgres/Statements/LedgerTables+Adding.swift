@@ -79,7 +79,7 @@
         kinds.append(.integer(try number(of: kind)))
         records.append(record)
       }
-      let inserted = try insert(records, kinds, RecordColumns.new, Self.newInsertion)
+      let inserted = try insert(records, kinds, RecordColumns.new)
       let new = records.filter { inserted.contains($0.generation) }
       try insertTags(of: new)
       for record in new { try setDependencies(record.waitsFor, of: record.generation, before: []) }
@@ -92,33 +92,32 @@
     func insert(_ records: [DownloadRecord]) throws -> Set<Int64> {
       guard !records.isEmpty else { return [] }
       let kinds = try records.map { ColumnValue.integer(try number(of: Kind($0))) }
-      // Most columns are NULL in all records.
-      let columns = try RecordColumns.all.filter { column in try records.contains { try column.value($0) != .null } }
-      return try insert(records, kinds, columns, Self.insertion(columns))
+      return try insert(records, kinds, RecordColumns.all)
     }
 
     /// Inserts records, unless their ids are known.
-    /// - Parameters:
-    ///   - columns: The columns that are written.
-    ///   - sql: The ``insertion(_:)`` for these.
+    /// - Parameter columns: The columns that can have a value.
     /// - Returns: The generations of the inserted ones.
     private func insert(
-      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn], _ sql: String
+      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn]
     ) throws -> Set<Int64> {
       // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
       let order = records.indices.sorted { records[$0].id < records[$1].id }
-      var values = try columns.map { column in
-        PostgresValue.array(try order.map { try column.value(records[$0]) })
+      var rows = try order.map { index in try columns.map { try $0.value(records[index]) } + [kinds[index]] }
+      var names = columns.map(\.name) + ["kind"]
+      if rows.count >= Self.leastCopied {
+        // Most columns are NULL in all records.
+        let used = names.indices.filter { column in rows.contains { $0[column] != .null } }
+        rows = rows.map { row in used.map { row[$0] } }
+        names = used.map { names[$0] }
+        if let copied = try copy(names, rows) { return copied }
       }
-      values.append(.array(order.map { kinds[$0] }))
+      var values = names.indices.map { column in PostgresValue.array(rows.map { $0[column] }) }
       values.append(.integer(memory.owner.number))
-      return Set(try numbers(sql, values))
+      return Set(try numbers(Self.insertion(names), values))
     }
 
-    private static let newInsertion = insertion(RecordColumns.new)
-
-    private static func insertion(_ columns: [RecordColumn]) -> String {
-      let names = columns.map(\.name) + ["kind"]
+    private static func insertion(_ names: [String]) -> String {
       let arrays = names.enumerated().map { "$\($0 + 1)::\(Schema.type(of: $1))[]" }
       return """
         INSERT INTO download (\(names.joined(separator: ", ")), opening)

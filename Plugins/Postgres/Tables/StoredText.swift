@@ -75,7 +75,8 @@
       (0..<16).map { UInt8(truncatingIfNeeded: key >> UInt128(120 - 8 * $0)) }
     }
 
-    private static func hex(_ key: UInt128) -> String {
+    /// A key in hexadecimal digits.
+    static func hex(_ key: UInt128) -> String {
       let digits = String(key, radix: 16)
       return String(repeating: "0", count: 32 - digits.count) + digits
     }

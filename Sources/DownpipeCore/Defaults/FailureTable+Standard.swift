@@ -59,7 +59,7 @@ extension FailureTable {
     Row(.code(.invalidRequest), .giveUp, because: "the request itself is wrong"),
     Row(.code(.invalidPipeline), .giveUp, because: "the pipeline itself is wrong"),
     Row(.code(.processing), .giveUp, because: "a step has the same result with the same bytes"),
-    Row(.code(.ledger), .giveUp, because: "a download cannot continue without its ledger"),
+    Row(.code(.ledger), .resume, because: "a database or disk that was away may be back; the received bytes are good"),
     Row(.code(.cancelled), .giveUp, because: "it was requested"),
     Row(.code(.removed), .giveUp, because: "it was requested"),
     Row(.code(.shutDown), .giveUp, because: "the downloader was shut down"),

@@ -20,7 +20,7 @@ struct FailureTableTests {
     .damaged: .restart,
     .noSpace: .waitForDisk, .inUse: .waitForOwner, .permission: .giveUp, .storage: .giveUp, .alreadyExists: .giveUp,
     .unsafePath: .giveUp, .tooLarge: .giveUp, .unsupportedURL: .giveUp, .invalidRequest: .giveUp,
-    .invalidPipeline: .giveUp, .processing: .giveUp, .ledger: .giveUp, .cancelled: .giveUp, .removed: .giveUp,
+    .invalidPipeline: .giveUp, .processing: .giveUp, .ledger: .resume, .cancelled: .giveUp, .removed: .giveUp,
     .shutDown: .giveUp, .notOwner: .giveUp,
   ]
 

@@ -80,6 +80,47 @@ struct EngineDefectTests: EngineSuite {
     await second.shutdown()
   }
 
+  @Test("a file that another machine has moved, and not recorded, is fetched again")
+  func movedOnAnotherMachine() async throws {
+    let source = FakeSource([url: [.init(bytes), .init(bytes)]])
+    let folders = (try TemporaryFolder(), try TemporaryFolder())
+    func downloader(_ storage: FakeStorage, _ step: FakePostProcessor<File, File>) async throws -> Downloader {
+      try await Downloader(options: options) {
+        source
+        storage
+        ledger
+        FakeRetryPolicy(.giveUp)
+        FakePostProcessor<File, File>.bytes(name: "Gunzip") { $0.reversed() }
+        step
+      }
+    }
+    // The process ends between what the step does and its record.
+    let first = try await downloader(
+      FakeStorage(workspaces: folders.0.path),
+      FakePostProcessor(name: "MoveInto") { file, context in
+        try await context.note("moved to the films")
+        if let path = file.path { try FileManager.default.removeItem(atPath: path) }
+        throw DownloadError(.processing, "the process died")
+      })
+    let download = try await first.add(DownloadRequest(url, id: "a"))
+    await #expect { try await download.value } throws: { code($0) == .processing }
+    await first.shutdown()
+
+    let storage = FakeStorage(workspaces: folders.1.path)
+    let move = FakePostProcessor<File, File>(name: "MoveInto") { file, context in
+      guard let path = file.path, FileManager.default.fileExists(atPath: path) else {
+        throw DownloadError(.storage, "the file was removed")
+      }
+      return file
+    }
+    let second = try await downloader(storage, move)
+    let again = try #require(try await second.download("a"))
+    try await again.resume()
+    #expect(storage.bytes(of: try await again.value) == bytes.reversed())
+    #expect(move.priorNotes == ["moved to the films", nil])
+    await second.shutdown()
+  }
+
   @Test("a partial that was damaged during a step is not used to start the chain again")
   func damagedPartialBehindAStep() async throws {
     let folder = try TemporaryFolder()

@@ -21,7 +21,8 @@ struct EarlierFile: Sendable {
     if note != nil, !hasNote, !isForLater || !isSameChain { run.update { $0.steps.note = nil } }
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
-      return CompleteFile(artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true)
+      return CompleteFile(
+        artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true, mayBeGone: !isThere)
     }
     return try await restart(record, isSameChain: isSameChain)
   }

@@ -92,9 +92,21 @@ extension Run {
       return artifact
     } catch {
       await file.following?.end()
+      if file.mayBeGone, let error = error as? DownloadError, await isGone(file, error) {
+        file.close()
+        try await forgetBytes(because: error)
+        return try await fetchAndPublish()
+      }
       await keep(file)
       throw error
     }
+  }
+
+  /// Whether an artifact of which only a note is left was not found by what has left the note, so that the file has to be
+  /// fetched again: another machine has it, or somebody has removed it.
+  private func isGone(_ file: CompleteFile, _ error: DownloadError) async -> Bool {
+    guard [.storage, .processing].contains(error.code), stopReason == nil else { return false }
+    return await !storage.contains(file.artifact)
   }
 
   /// Keeps the complete bytes for the next run, because they could not be published.

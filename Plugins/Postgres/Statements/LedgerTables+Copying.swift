@@ -1,0 +1,74 @@
+#if Postgres
+  import DownpipeColumns
+
+  // Many rows are copied into a table of the connection first, which costs the server less than arrays of their values.
+  extension LedgerTables {
+    /// The number of rows from which on they are copied.
+    static let leastCopied = 500
+
+    /// Whether this role may make tables for its connection.
+    private func mayCopy() throws -> Bool {
+      try run("SELECT has_database_privilege(current_database(), 'TEMP')").boolean(0, 0) ?? false
+    }
+
+    /// Inserts rows by `COPY` and one statement, unless their ids are known.
+    ///
+    /// - Parameters:
+    ///   - columns: The names of the columns.
+    ///   - rows: The values of each row.
+    /// - Returns: The generations of the inserted ones; `nil` if this role may not copy.
+    func copy(_ columns: [String], _ rows: [[ColumnValue]]) throws -> Set<Int64>? {
+      guard rows.count >= Self.leastCopied, try mayCopy() else { return nil }
+      _ = try connection.run(Self.staging, prepares: false)
+      let names = columns.joined(separator: ", ")
+      try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", CopyText.rows(rows))
+      let inserted = try numbers(
+        """
+        INSERT INTO download (\(names), opening) SELECT \(names), $1::bigint FROM pg_temp.downpipe_added
+        ON CONFLICT (id) DO NOTHING RETURNING generation
+        """, [.integer(memory.owner.number)])
+      // For the next rows of the same transaction.
+      _ = try run("TRUNCATE pg_temp.downpipe_added")
+      return Set(inserted)
+    }
+
+    private static let staging =
+      "CREATE TEMP TABLE IF NOT EXISTS downpipe_added ("
+      + Schema.columns.map { "\($0.name) \($0.type)" }.joined(separator: ", ") + ") ON COMMIT DELETE ROWS"
+  }
+
+  /// The text format of `COPY`, as PostgreSQL's manual describes it: fields between tabs, a line for each row, `\N` for a
+  /// null, and a backslash before what would be read otherwise.
+  enum CopyText {
+    static func rows(_ rows: [[ColumnValue]]) -> [UInt8] {
+      var text: [UInt8] = []
+      for row in rows {
+        for (index, value) in row.enumerated() {
+          if index > 0 { text.append(UInt8(ascii: "\t")) }
+          append(value, to: &text)
+        }
+        text.append(UInt8(ascii: "\n"))
+      }
+      return text
+    }
+
+    private static func append(_ value: ColumnValue, to text: inout [UInt8]) {
+      switch value {
+      case .null: text += "\\N".utf8
+      case .integer(let number): text += "\(number)".utf8
+      case .real(let number): text += "\(number)".utf8
+      case .text(let value):
+        for byte in StoredText.stored(value).utf8 {
+          switch byte {
+          case UInt8(ascii: "\\"): text += "\\\\".utf8
+          case UInt8(ascii: "\n"): text += "\\n".utf8
+          case UInt8(ascii: "\r"): text += "\\r".utf8
+          case UInt8(ascii: "\t"): text += "\\t".utf8
+          default: text.append(byte)
+          }
+        }
+      case .key(let key): text += "\\\\x\(PostgresValue.hex(key))".utf8
+      }
+    }
+  }
+#endif
