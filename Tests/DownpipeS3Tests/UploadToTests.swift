@@ -25,7 +25,8 @@
     ) throws -> ProcessingContext {
       ProcessingContext(
         request: DownloadRequest(try #require(URL(string: "https://example.org/film.bin"))), workspace: nil,
-        priorNote: notes.last, follower: follower, bytesReceived: size ?? bytes.map { Int64($0.count) }, replaces: replaces,
+        priorNote: notes.last, follower: follower, bytesReceived: size ?? bytes.map { Int64($0.count) },
+        replaces: replaces,
         downloadedName: "film.bin", mediaType: "video/x-test",
         note: { notes.add($0) },
         readBack: bytes.map(Self.readBack))

@@ -56,7 +56,8 @@
 
       private func partsSent() throws -> Int {
         let log = try String(contentsOfFile: server.folder + "/log", encoding: .utf8)
-        return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber%3D") }.count
+        return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber%3D") }
+          .count
       }
 
       @Test("A process that is killed again and again while it uploads sends few parts twice, and the object is right")

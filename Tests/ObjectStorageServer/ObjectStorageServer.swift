@@ -30,7 +30,7 @@ public final class ObjectStorageServer: Sendable {
     let (input, output) = (Pipe(), Pipe())
     // Debian's, whose modules another Python does not find.
     server.executableURL = URL(filePath: "/usr/bin/python3")
-    server.arguments = ["-I", "-c", Self.script, folder]
+    server.arguments = ["-I", Self.script, folder]
     (server.standardInput, server.standardOutput) = (input, output)
     self.input = input.fileHandleForWriting
     reader = output.fileHandleForReading
@@ -62,6 +62,8 @@ public final class ObjectStorageServer: Sendable {
     try? input.close()
     server.waitUntilExit()
   }
+
+  private static let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "server.py").path
 
   private static func answer(_ reader: FileHandle) -> String {
     String(decoding: reader.availableData, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)

@@ -103,7 +103,7 @@ extension Run {
   }
 
   /// Whether an artifact of which only a note is left was not found by what has left the note, so that the file has to be
-  /// fetched again: another machine has it, or somebody has removed it.
+  /// fetched again: another machine has it, or another program has removed it.
   private func isGone(_ file: CompleteFile, _ error: DownloadError) async -> Bool {
     guard [.storage, .processing].contains(error.code), stopReason == nil else { return false }
     return await !storage.contains(file.artifact)

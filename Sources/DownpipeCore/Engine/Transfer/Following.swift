@@ -110,7 +110,8 @@ final class Following: Sendable {
         workspace = await self.workspace(beside: partial)
         guard workspace != nil else { break }
       }
-      guard let context = context(for: link, of: partial, workspace: workspace), let follower = step.follower(context) else { break }
+      guard let context = context(for: link, of: partial, workspace: workspace), let follower = step.follower(context)
+      else { break }
       followers.append(
         Follower(
           index: index, step: step.name, digests: link.digests, writes: step.followerWrites, follower: follower))
