@@ -18,10 +18,12 @@
   /// before changes it. No part is in memory: each is read back from the disk, and the download does not wait for a slow
   /// storage. In any case the file is on this machine until the object is complete.
   ///
-  /// **After a kill.** The id of a multipart upload is in the ledger. The next run, also of another worker, asks the storage
+  /// **After a kill.** The id of a multipart upload is in the ledger. The next run asks the storage
   /// for the parts that it has, compares their checksums with the bytes (SHA-256 if the storage keeps it, otherwise the MD5
   /// sum of the tag), and sends the others. If neither can be had, as with objects that are encrypted with a key of KMS and
-  /// a storage without checksums, parts are sent again. Removing a download leaves its upload behind: see
+  /// a storage without checksums, parts are sent again. A worker that takes the
+  /// download over without its bytes fetches them again, and uploads all parts, unless the object is complete. Removing a
+  /// download leaves its upload behind, and so may a worker that was lost: see
   /// ``S3/abortUploads(startedBefore:)``.
   ///
   /// **Two writers.** With ``Existing/fail``, the storage is asked to write only if there is no object (`If-None-Match`). An
@@ -128,16 +130,27 @@
       guard let url = ObjectLocation(bucket: bucket.bucket, key: key).url else {
         throw DownloadError(.unsafePath, "“\(key.escaped)” cannot be the key of an object: no URL can have it")
       }
-      let content = try ObjectContent(input.artifact)
+      func object(_ byteCount: Int64) -> File {
+        File(
+          Artifact(
+            location: .remote(url), name: input.name, size: .known(byteCount), mediaType: input.artifact.mediaType,
+            modifiedAt: bucket.configuration.time.date))
+      }
+      let content: ObjectContent
+      do { content = try ObjectContent(input.artifact) } catch {
+        // Another worker has the file, and may have completed the object before it was killed.
+        if let prior = UploadNote(context.priorNote, bucket: bucket.bucket, key: key),
+          let size = input.artifact.size.bytes, try await uploads.hasObject(of: prior, size: size)
+        {
+          return object(size)
+        }
+        throw error
+      }
       let run = UploadRun(
         uploads: uploads, key: key, content: content, fields: fields(input.artifact.mediaType),
         onlyIfNew: onExisting == .fail, replacesOwn: context.replaces?.remoteURL == url, context: context)
       try await run.upload(context.follower as? UploadFollower)
-      return File(
-        Artifact(
-          location: .remote(url), name: input.name, size: .known(content.byteCount),
-          mediaType: input.artifact.mediaType,
-          modifiedAt: bucket.configuration.time.date))
+      return object(content.byteCount)
     }
   }
 #endif

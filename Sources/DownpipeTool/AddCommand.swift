@@ -48,7 +48,7 @@ struct AddCommand: AsyncParsableCommand {
     do {
       try await withThrowingTaskGroup(of: Adding.Counts.self) { group in
         try await adding.add(plan.urls, &group)
-        while let urls = try await list?.next() { try await adding.add(urls, &group) }
+        while let urls = try await adding.next(of: list, &group) { try await adding.add(urls, &group) }
         try await adding.finish(&group)
       }
     } catch {
@@ -89,6 +89,18 @@ struct AddCommand: AsyncParsableCommand {
           OutputFile.warn("\(URLLine(text).url.redactedURL.prefix(200)): \(error.message)".harmless)
         }
         if requests.count >= Self.batch { try await flush(&group) }
+      }
+    }
+
+    /// The next URLs. What was read before them is added also if they cannot be read.
+    mutating func next(
+      of list: URLList?, _ group: inout ThrowingTaskGroup<Counts, any Error>
+    ) async throws -> [String]? {
+      // The next line of a pipe may come in an hour: what the ledger refuses is told before.
+      if plan.inputFile == "-" { try await waitForLast(&group) }
+      do { return try await list?.next() } catch {
+        try await waitForLast(&group)
+        throw error
       }
     }
 

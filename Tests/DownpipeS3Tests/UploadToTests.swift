@@ -218,6 +218,9 @@
             body: .bytes(
               Array("<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>".utf8)))
         case "PUT": part()
+        case "GET":
+          ScriptedReply(
+            200, body: .bytes(Array("<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>".utf8)))
         default: ScriptedReply(204)
         }
       }

@@ -19,22 +19,20 @@
     /// - Returns: The generations of the inserted ones; `nil` if this role may not copy.
     func copy(_ columns: [String], _ rows: [[ColumnValue]]) throws -> Set<Int64>? {
       guard rows.count >= Self.leastCopied, try mayCopy() else { return nil }
-      _ = try connection.run(Self.staging, prepares: false)
       let names = columns.joined(separator: ", ")
+      let types = columns.map { "\($0) \(Schema.type(of: $0))" }.joined(separator: ", ")
+      // Not for longer: the server cannot vacuum a table of a connection. None of these statements is prepared: there is one
+      // for each combination of columns.
+      _ = try connection.run("CREATE TEMP TABLE downpipe_added (\(types)) ON COMMIT DROP", prepares: false)
       try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", CopyText.rows(rows))
-      let inserted = try numbers(
+      let inserted = try connection.run(
         """
         INSERT INTO download (\(names), opening) SELECT \(names), $1::bigint FROM pg_temp.downpipe_added
         ON CONFLICT (id) DO NOTHING RETURNING generation
-        """, [.integer(memory.owner.number)])
-      // For the next rows of the same transaction.
-      _ = try run("TRUNCATE pg_temp.downpipe_added")
-      return Set(inserted)
+        """, [.integer(memory.owner.number)], prepares: false)
+      _ = try connection.run("DROP TABLE pg_temp.downpipe_added", prepares: false)
+      return Set((0..<inserted.count).compactMap { inserted.integer($0, 0) })
     }
-
-    private static let staging =
-      "CREATE TEMP TABLE IF NOT EXISTS downpipe_added ("
-      + Schema.columns.map { "\($0.name) \($0.type)" }.joined(separator: ", ") + ") ON COMMIT DELETE ROWS"
   }
 
   /// The text format of `COPY`, as PostgreSQL's manual describes it: fields between tabs, a line for each row, `\N` for a

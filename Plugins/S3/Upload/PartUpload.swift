@@ -2,6 +2,7 @@
   import Crypto
   import DownpipeCore
   import DownpipeHTTP
+  import DownpipePOSIX
   import Foundation
   import Synchronization
 
@@ -67,11 +68,13 @@
     /// Sends a part, unless the storage has it.
     /// - Throws: `DownloadError` with `.network` if another program has ended the upload.
     func send(_ number: Int, _ body: any RequestBody) async throws {
-      if let part = earlier[number], try Self.isSame(part, body) {
+      // Reading and hashing block.
+      if let part = earlier[number], try await BlockingThreads.run(.ordinary, { _ in try Self.isSame(part, body) }) {
         sent.withLock { $0[number] = part }
         return
       }
-      guard let part = try await uploads.send(number, body, try body.digest(SHA256.self), of: id, note.key) else {
+      let digest = try await BlockingThreads.run { _ in try body.digest(SHA256.self) }
+      guard let part = try await uploads.send(number, body, digest, of: id, note.key) else {
         throw Self.ended(note)
       }
       sent.withLock { $0[number] = part }

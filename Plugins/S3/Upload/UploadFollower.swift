@@ -15,6 +15,7 @@
       /// The next part.
       var number = 1
       var task: Task<PartUpload?, any Error>?
+      var note: UploadNote?
       var isOver = false
       /// How many bytes were sent, and who hears of it while the step waits for the rest.
       var sent: Int64 = 0
@@ -81,6 +82,7 @@
             hasEnded.signal()
           }
           guard let upload = try await begin() else { return nil }
+          self.state.withLock { $0.note = upload.note }
           try await send(upload)
           return upload
         }
@@ -108,6 +110,9 @@
         try await group.waitForAll()
       }
     }
+
+    /// The note of the upload that was begun, which may be newer than the one that the step was given.
+    var note: UploadNote? { state.withLock(\.note) }
 
     /// The bytes of a part, as far as they have arrived.
     private func part(_ number: Int) -> Range<Int64> {

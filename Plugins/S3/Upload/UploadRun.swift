@@ -24,7 +24,8 @@
       let followed = try await follower?.finish(key: key) { [context] sent in
         context.report(StepProgress(completed: sent, total: .known(total)))
       }
-      let prior = UploadNote(context.priorNote, bucket: uploads.bucket, key: key)
+      let prior =
+        (follower?.key == key ? follower?.note : nil) ?? UploadNote(context.priorNote, bucket: uploads.bucket, key: key)
       // An earlier run may have completed it, and parts of a complete upload must not be sent.
       if followed == nil, let prior, try await uploads.hasObject(of: prior, size: content.byteCount) { return }
       let isConditional = try await mustBeNew()

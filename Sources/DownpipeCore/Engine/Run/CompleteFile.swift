@@ -7,9 +7,9 @@ struct CompleteFile: Sendable {
   var isUntouched: Bool
   /// Whether there may be a named partial or a workspace to delete.
   var mayLeaveTraces: Bool
-  /// Whether the storage does not know the artifact: the step or the publication that a note is of may have moved it. On
-  /// another machine, or if it was removed since, it cannot be found.
-  var mayBeGone = false
+  /// The stage that has left a note about the artifact, if the storage does not know the artifact: the stage may have moved
+  /// it. On another machine, or if it was removed since, it cannot be found.
+  var lastSeenBy: String?
   /// What followed the transfer of the bytes; `nil` if they are of an earlier run.
   var following: Following?
 

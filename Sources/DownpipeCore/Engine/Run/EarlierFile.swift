@@ -22,14 +22,21 @@ struct EarlierFile: Sendable {
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
       return CompleteFile(
-        artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true, mayBeGone: !isThere)
+        artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true,
+        lastSeenBy: isThere ? nil : reader)
     }
-    return try await restart(record, isSameChain: isSameChain)
+    return try await restart(
+      because: DownloadError(
+        .storage,
+        isSameChain
+          ? "the complete file no longer exists in the storage"
+          : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
   }
 
   /// Starts the chain of steps again from the partial, because the chain has changed or its artifact no longer exists;
-  /// `nil` if the partial is not complete.
-  private func restart(_ record: DownloadRecord, isSameChain: Bool) async throws -> CompleteFile? {
+  /// `nil` if the partial is not complete: the bytes are forgotten then.
+  func restart(because error: DownloadError) async throws -> CompleteFile? {
+    let record = run.record
     let partial = try await partial()
     do {
       if let file = try await complete(partial, of: record.checkpoint) { return file }
@@ -38,12 +45,7 @@ struct EarlierFile: Sendable {
       throw error
     }
     try? partial.close()
-    try await run.forgetBytes(
-      because: DownloadError(
-        .storage,
-        isSameChain
-          ? "the complete file no longer exists in the storage"
-          : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
+    try await run.forgetBytes(because: error)
     return nil
   }
 

@@ -78,7 +78,13 @@ extension Run {
   }
 
   private func fetchAndPublish() async throws -> Artifact {
-    guard var file = try await completeFile() else { return try unchangedArtifact() }
+    guard let file = try await completeFile() else { return try unchangedArtifact() }
+    return try await finish(file)
+  }
+
+  /// Runs the steps, and publishes.
+  private func finish(_ complete: CompleteFile) async throws -> Artifact {
+    var file = complete
     do {
       try await process(&file)
       await file.following?.end()
@@ -92,9 +98,10 @@ extension Run {
       return artifact
     } catch {
       await file.following?.end()
-      if file.mayBeGone, let error = error as? DownloadError, await isGone(file, error) {
+      if let error = error as? DownloadError, await isGone(file, error) {
         file.close()
-        try await forgetBytes(because: error)
+        if let again = try await EarlierFile(run: self).restart(because: error) { return try await finish(again) }
+        try await transferAgain()
         return try await fetchAndPublish()
       }
       await keep(file)
@@ -102,11 +109,21 @@ extension Run {
     }
   }
 
-  /// Whether an artifact of which only a note is left was not found by what has left the note, so that the file has to be
-  /// fetched again: another machine has it, or another program has removed it.
+  /// Whether the stage that has left a note about an artifact does not find it, so that only the partial or another transfer
+  /// helps: another machine has it, or another program has removed it.
   private func isGone(_ file: CompleteFile, _ error: DownloadError) async -> Bool {
-    guard [.storage, .processing].contains(error.code), stopReason == nil else { return false }
+    guard let stage = file.lastSeenBy, error.stage == stage, [.storage, .processing].contains(error.code),
+      stopReason == nil
+    else { return false }
     return await !storage.contains(file.artifact)
+  }
+
+  /// Leaves the steps for another transfer, after the bytes have been forgotten.
+  private func transferAgain() async throws {
+    update { _ = $0.apply(.bytesWrong) }
+    state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
+    try await save([.state])
+    announce(state: .transferring)
   }
 
   /// Keeps the complete bytes for the next run, because they could not be published.

@@ -92,6 +92,7 @@ extension Run {
       try await located(storageName) { try await storage.remove(input) }
     }
     file.isUntouched = file.isUntouched && output.location == input.location
+    file.lastSeenBy = nil
     file.artifact = output
   }
 
