@@ -15,6 +15,8 @@
     /// Leases the downloads that a request selects.
     func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
       try promote(at: request.now)
+      // A program that only adds. The search would read the whole queue to find nothing.
+      if case .ids(let ids) = request.scope, ids.isEmpty { return [] }
       var search = LeaseSearch(request, held: memory.held(for: request))
       if request.order != nil {
         try searchLanes(&search)
