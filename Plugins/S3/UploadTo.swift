@@ -18,13 +18,12 @@
   /// before changes it. No part is in memory: each is read back from the disk, and the download does not wait for a slow
   /// storage. In any case the file is on this machine until the object is complete.
   ///
-  /// **After a kill.** The id of a multipart upload is in the ledger. The next run asks the storage
-  /// for the parts that it has, compares their checksums with the bytes (SHA-256 if the storage keeps it, otherwise the MD5
-  /// sum of the tag), and sends the others. If neither can be had, as with objects that are encrypted with a key of KMS and
-  /// a storage without checksums, parts are sent again. A worker that takes the
-  /// download over without its bytes fetches them again, and uploads all parts, unless the object is complete. Removing a
-  /// download leaves its upload behind, and so may a worker that was lost: see
-  /// ``S3/abortUploads(startedBefore:)``.
+  /// **After a kill.** The id of a multipart upload is in the ledger. The next run asks the storage for the parts that it
+  /// has, compares their checksums with the bytes (SHA-256 if the storage keeps it, otherwise the MD5 sum of the tag), and
+  /// sends the others. If neither can be had, as with objects that are encrypted with a key of KMS and a storage without
+  /// checksums, parts are sent again. A worker that takes the download over without its bytes fetches them again, and
+  /// uploads all parts, unless the object is complete. Removing a download leaves its upload behind, and so may a worker
+  /// that was lost: see ``S3/abortUploads(startedBefore:)``.
   ///
   /// **Two writers.** With ``Existing/fail``, the storage is asked to write only if there is no object (`If-None-Match`). An
   /// object with the same bytes counts as written. A storage other than AWS is asked beforehand, too, in case it ignores the

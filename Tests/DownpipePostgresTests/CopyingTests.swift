@@ -2,7 +2,6 @@
   @_spi(Ledger) import DownpipeCore
   import Foundation
   import HangLimit
-  import PostgresCluster
   import Testing
 
   @testable import DownpipePostgres
@@ -25,14 +24,6 @@
         if number % 13 == 0 { request.maximumSize = Int64(number) }
         return LedgerAddition(request: request, arrival: Int64(number))
       }
-    }
-
-    private func open(_ ledger: TestLedger, user: String) async throws -> any LedgerStore {
-      let shared = try PostgresCluster.shared.get()
-      let database = try ledger.connect().all("SELECT current_database()")[0][0] ?? ""
-      return try await PostgresLedger(
-        "postgresql://\(user)@/\(database)?host=\(shared.folder)", schema: ledger.schema
-      ).open()
     }
 
     @Test("They are read back as they were, also those that are added twice, and by several transactions")
@@ -59,16 +50,8 @@
     func withoutRight() async throws {
       let (ledger, database) = try TestLedger.inNewDatabase()
       let owner = try await ledger.open()
-      let connection = try ledger.connect()
-      let user = "u\(UInt32.random(in: 0...UInt32.max))"
-      _ = try connection.run("CREATE ROLE \(user) LOGIN", prepares: false)
-      _ = try connection.run("REVOKE TEMP ON DATABASE \(database) FROM PUBLIC", prepares: false)
-      let schema = Schema.quoted(ledger.schema)
-      _ = try connection.run("GRANT USAGE ON SCHEMA \(schema) TO \(user)", prepares: false)
-      for objects in ["TABLES", "SEQUENCES"] {
-        _ = try connection.run("GRANT ALL ON ALL \(objects) IN SCHEMA \(schema) TO \(user)", prepares: false)
-      }
-      let store = try await open(ledger, user: user)
+      _ = try ledger.connect().run("REVOKE TEMP ON DATABASE \(database) FROM PUBLIC", prepares: false)
+      let store = try await PostgresLedger(ledger.addUser(), schema: ledger.schema).open()
       let additions = try additions()
       let outcomes = try await store.add(additions, at: Date())
       #expect(outcomes.allSatisfy { $0.isNew })

@@ -166,7 +166,6 @@
 
     @Test("Tables of version 1 are migrated; programs of that version, and users with rights, go on")
     func migration() async throws {
-      let shared = try PostgresCluster.shared.get()
       let ledger = try TestLedger()
       let bare = try PostgresConnection.open(.init(address: ledger.address), interruptedBy: Interruption())
       let schema = Schema.quoted(ledger.schema)
@@ -174,19 +173,12 @@
       let connection = try ledger.connect()
       for statement in Schema.migrations[0] { _ = try connection.run(statement, prepares: false) }
       _ = try connection.run("INSERT INTO setting VALUES ('version', '1'), ('oldest version', '1')")
-      let user = "u\(UInt32.random(in: 0...UInt32.max))"
-      _ = try connection.run("CREATE ROLE \(user) LOGIN", prepares: false)
-      _ = try connection.run("GRANT USAGE ON SCHEMA \(schema) TO \(user)", prepares: false)
-      for objects in ["TABLES", "SEQUENCES"] {
-        _ = try connection.run("GRANT ALL ON ALL \(objects) IN SCHEMA \(schema) TO \(user)", prepares: false)
-      }
+      let user = try ledger.addUser()
       let store = try await ledger.open()
       #expect(try connection.all("SELECT value FROM setting WHERE name = 'version'") == [["\(Schema.version)"]])
       #expect(try connection.all("SELECT value FROM setting WHERE name = 'oldest version'") == [["1"]])
       #expect(try await lease(store, want(60)) == 60)
-      let other = try await PostgresLedger(
-        "postgresql://\(user)@/downpipe?host=\(shared.folder)", schema: ledger.schema
-      ).open()
+      let other = try await PostgresLedger(user, schema: ledger.schema).open()
       #expect(try await other.leaseRates([want()], for: .seconds(5), at: Date()).map(\.bytesPerSecond) == [40])
       #expect(try await other.reclaim(at: Date()) == 0)
       for store in [store, other] as [any LedgerStore] { try await store.close() }

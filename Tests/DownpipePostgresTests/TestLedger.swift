@@ -31,6 +31,21 @@
       try PostgresConnection.open(.init(address: address, schema: schema), interruptedBy: Interruption())
     }
 
+    /// Makes a role that may use the tables, and no more.
+    /// - Returns: The address of the database for the role.
+    func addUser() throws -> String {
+      let connection = try connect()
+      let name = "u\(UInt32.random(in: 0...UInt32.max))"
+      _ = try connection.run("CREATE ROLE \(name) LOGIN", prepares: false)
+      let schema = Schema.quoted(schema)
+      _ = try connection.run("GRANT USAGE ON SCHEMA \(schema) TO \(name)", prepares: false)
+      for objects in ["TABLES", "SEQUENCES"] {
+        _ = try connection.run("GRANT ALL ON ALL \(objects) IN SCHEMA \(schema) TO \(name)", prepares: false)
+      }
+      let database = try connection.all("SELECT current_database()")[0][0] ?? ""
+      return "postgresql://\(name)@/\(database)?host=\(try PostgresCluster.shared.get().folder)"
+    }
+
     /// A database of a test's own at the server of all tests, for what concerns a whole database.
     static func inNewDatabase() throws -> (ledger: TestLedger, database: String) {
       let shared = try PostgresCluster.shared.get()

@@ -69,10 +69,7 @@
     }
 
     /// The requests that the server has logged for parts of this bucket.
-    func partsSent() throws -> Int {
-      let log = try String(contentsOfFile: server.folder + "/log", encoding: .utf8)
-      return log.split(separator: "\n").filter { $0.contains("PUT /\(name)/") && $0.contains("partNumber%3D") }.count
-    }
+    func partsSent() throws -> Int { try server.partsSent(to: name) }
   }
 
   func randomBytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {

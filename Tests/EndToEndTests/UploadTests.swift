@@ -54,12 +54,6 @@
         return bytes.withLock { $0 }
       }
 
-      private func partsSent() throws -> Int {
-        let log = try String(contentsOfFile: server.folder + "/log", encoding: .utf8)
-        return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber%3D") }
-          .count
-      }
-
       @Test("A process that is killed again and again while it uploads sends few parts twice, and the object is right")
       func killed() async throws {
         let size = 70 << 20
@@ -68,16 +62,15 @@
         let arguments = [web.url("/film.bin").absoluteString, "--upload-to", "s3://\(bucket)/2026"]
         var kills = 0
         while kills < 4 {
-          let before = try partsSent()
-          let outcome = try await get(arguments).run(onStart: { process in
-            // Ends with the process, at the latest.
-            Thread.detachNewThread {
-              while kill(process, 0) == 0 {
-                if let sent = try? partsSent(), sent > before { kill(process, SIGKILL) }
-                usleep(5_000)
-              }
-            }
-          })
+          let before = try server.partsSent(to: bucket)
+          let started = Watched<Int32?>(nil)
+          async let run = get(arguments).run(onStart: { process in started.update { $0 = process } })
+          await started.wait { $0 != nil }
+          let process = try #require(started.value)
+          // Until a part was sent.
+          while try server.partsSent(to: bucket) == before, kill(process, 0) == 0 { await Task.yield() }
+          kill(process, SIGKILL)
+          let outcome = try await run
           guard outcome.status == 128 + SIGKILL else {
             #expect(outcome.status == 0, "\(outcome.everything)")
             break
@@ -92,7 +85,7 @@
         #expect(!FileManager.default.fileExists(atPath: folder.path("files/film.bin")))
         let parts = (size + (8 << 20) - 1) / (8 << 20)
         // At each kill, those on their way.
-        #expect(try partsSent() <= parts + kills * 2)
+        #expect(try server.partsSent(to: bucket) <= parts + kills * 2)
         // Once more: the object is there.
         #expect(try await get(arguments).run().status == 0)
         await web.shutdown()

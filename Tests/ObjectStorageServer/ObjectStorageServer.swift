@@ -79,6 +79,13 @@ public final class ObjectStorageServer: Sendable {
     }
   }
 
+  /// The number of requests with parts for a bucket that the server has answered.
+  public func partsSent(to bucket: String) throws -> Int {
+    let log = try String(contentsOfFile: folder + "/log", encoding: .utf8)
+    // The log has the query encoded.
+    return log.split(separator: "\n").filter { $0.contains("PUT /\(bucket)/") && $0.contains("partNumber%3D") }.count
+  }
+
   /// The URL that the names of buckets follow.
   public var endpoint: String { "http://127.0.0.1:\(port)" }
   /// The region of signatures.

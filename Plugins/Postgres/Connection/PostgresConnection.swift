@@ -127,7 +127,7 @@
       _ sql: String, _ values: [PostgresValue] = [], prepares: Bool = true
     ) throws(PostgresFault) -> PostgresRows {
       try checkUsable()
-      let deadline = ContinuousClock.now + (shortLimit ?? settings.statementLimit + Self.grace)
+      let deadline = deadline
       let parameters = try PostgresParameters(values)
       if prepares, let name = try prepare(sql, until: deadline) {
         try send(until: deadline) {
@@ -141,6 +141,11 @@
       return PostgresRows(try result(until: deadline))
     }
 
+    /// When this side gives up a statement that begins now.
+    private var deadline: ContinuousClock.Instant {
+      .now + (shortLimit ?? settings.statementLimit + Self.grace)
+    }
+
     /// The bytes that are given to libpq at once.
     private static let copyChunk = 1 << 18
 
@@ -149,7 +154,7 @@
     /// - Throws: ``PostgresFault``.
     func copy(_ sql: String, _ rows: [UInt8]) throws(PostgresFault) {
       try checkUsable()
-      let deadline = ContinuousClock.now + (shortLimit ?? settings.statementLimit + Self.grace)
+      let deadline = deadline
       try send(until: deadline) { PQsendQuery(handle, sql) }
       try beginCopy(until: deadline)
       var rest = rows[...]
@@ -163,7 +168,7 @@
         rest = rest.dropFirst(chunk.count)
       }
       try put(until: deadline) { PQputCopyEnd(handle, nil) }
-      try send(until: deadline) { 1 }
+      try flush(until: deadline)
       PQclear(try result(until: deadline))
     }
 
@@ -226,6 +231,11 @@
 
     private func send(until deadline: ContinuousClock.Instant, _ call: () -> CInt) throws(PostgresFault) {
       guard call() == 1 else { throw lost() }
+      try flush(until: deadline)
+    }
+
+    /// Sends what libpq has been given.
+    private func flush(until deadline: ContinuousClock.Instant) throws(PostgresFault) {
       while true {
         let left = PQflush(handle)
         if left == 0 { return }

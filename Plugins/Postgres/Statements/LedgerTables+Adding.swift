@@ -79,7 +79,7 @@
         kinds.append(.integer(try number(of: kind)))
         records.append(record)
       }
-      let inserted = try insert(records, kinds, RecordColumns.new)
+      let inserted = try insert(records, kinds, RecordColumns.new, Self.newInsertion)
       let new = records.filter { inserted.contains($0.generation) }
       try insertTags(of: new)
       for record in new { try setDependencies(record.waitsFor, of: record.generation, before: []) }
@@ -92,32 +92,32 @@
     func insert(_ records: [DownloadRecord]) throws -> Set<Int64> {
       guard !records.isEmpty else { return [] }
       let kinds = try records.map { ColumnValue.integer(try number(of: Kind($0))) }
-      return try insert(records, kinds, RecordColumns.all)
+      return try insert(records, kinds, RecordColumns.all, Self.fullInsertion)
     }
 
     /// Inserts records, unless their ids are known.
-    /// - Parameter columns: The columns that can have a value.
+    /// - Parameters:
+    ///   - columns: The columns that can have a value.
+    ///   - sql: The ``insertion(_:)`` for these.
     /// - Returns: The generations of the inserted ones.
     private func insert(
-      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn]
+      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn], _ sql: String
     ) throws -> Set<Int64> {
       // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
       let order = records.indices.sorted { records[$0].id < records[$1].id }
-      var rows = try order.map { index in try columns.map { try $0.value(records[index]) } + [kinds[index]] }
-      var names = columns.map(\.name) + ["kind"]
-      if rows.count >= Self.leastCopied {
-        // Most columns are NULL in all records.
-        let used = names.indices.filter { column in rows.contains { $0[column] != .null } }
-        rows = rows.map { row in used.map { row[$0] } }
-        names = used.map { names[$0] }
-        if let copied = try copy(names, rows) { return copied }
+      var values = try columns.map { column in try order.map { try column.value(records[$0]) } }
+      values.append(order.map { kinds[$0] })
+      if records.count >= Self.leastCopied, let copied = try copy(columns.map(\.name) + ["kind"], values) {
+        return copied
       }
-      var values = names.indices.map { column in PostgresValue.array(rows.map { $0[column] }) }
-      values.append(.integer(memory.owner.number))
-      return Set(try numbers(Self.insertion(names), values))
+      return Set(try numbers(sql, values.map(PostgresValue.array) + [.integer(memory.owner.number)]))
     }
 
-    private static func insertion(_ names: [String]) -> String {
+    private static let newInsertion = insertion(RecordColumns.new)
+    private static let fullInsertion = insertion(RecordColumns.all)
+
+    private static func insertion(_ columns: [RecordColumn]) -> String {
+      let names = columns.map(\.name) + ["kind"]
       let arrays = names.enumerated().map { "$\($0 + 1)::\(Schema.type(of: $1))[]" }
       return """
         INSERT INTO download (\(names.joined(separator: ", ")), opening)

@@ -1,30 +1,29 @@
 #if Postgres
   import DownpipeColumns
 
-  // Many rows are copied into a table of the connection first, which costs the server less than arrays of their values.
+  // Many rows are copied into a table of the transaction first, which costs the server less than arrays of their values.
   extension LedgerTables {
     /// The number of rows from which on they are copied.
     static let leastCopied = 500
 
-    /// Whether this role may make tables for its connection.
-    private func mayCopy() throws -> Bool {
-      try run("SELECT has_database_privilege(current_database(), 'TEMP')").boolean(0, 0) ?? false
-    }
-
     /// Inserts rows by `COPY` and one statement, unless their ids are known.
     ///
     /// - Parameters:
-    ///   - columns: The names of the columns.
-    ///   - rows: The values of each row.
-    /// - Returns: The generations of the inserted ones; `nil` if this role may not copy.
-    func copy(_ columns: [String], _ rows: [[ColumnValue]]) throws -> Set<Int64>? {
-      guard rows.count >= Self.leastCopied, try mayCopy() else { return nil }
-      let names = columns.joined(separator: ", ")
-      let types = columns.map { "\($0) \(Schema.type(of: $0))" }.joined(separator: ", ")
+    ///   - names: The names of the columns.
+    ///   - values: The values of each column.
+    /// - Returns: The generations of the inserted ones; `nil` if this role may not make the table.
+    func copy(_ names: [String], _ values: [[ColumnValue]]) throws -> Set<Int64>? {
+      guard try run("SELECT has_database_privilege(current_database(), 'TEMP')").boolean(0, 0) == true else {
+        return nil
+      }
+      // Most columns are NULL in all rows.
+      let columns = zip(names, values).filter { column in column.1.contains { $0 != .null } }
+      let names = columns.map(\.0).joined(separator: ", ")
+      let types = columns.map { "\($0.0) \(Schema.type(of: $0.0))" }.joined(separator: ", ")
       // Not for longer: the server cannot vacuum a table of a connection. None of these statements is prepared: there is one
       // for each combination of columns.
       _ = try connection.run("CREATE TEMP TABLE downpipe_added (\(types)) ON COMMIT DROP", prepares: false)
-      try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", CopyText.rows(rows))
+      try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", CopyText.rows(of: columns.map(\.1)))
       let inserted = try connection.run(
         """
         INSERT INTO download (\(names), opening) SELECT \(names), $1::bigint FROM pg_temp.downpipe_added
@@ -38,12 +37,13 @@
   /// The text format of `COPY`, as PostgreSQL's manual describes it: fields between tabs, a line for each row, `\N` for a
   /// null, and a backslash before what would be read otherwise.
   enum CopyText {
-    static func rows(_ rows: [[ColumnValue]]) -> [UInt8] {
+    /// The rows of columns with equally many values.
+    static func rows(of columns: [[ColumnValue]]) -> [UInt8] {
       var text: [UInt8] = []
-      for row in rows {
-        for (index, value) in row.enumerated() {
+      for row in columns.first?.indices ?? 0..<0 {
+        for (index, column) in columns.enumerated() {
           if index > 0 { text.append(UInt8(ascii: "\t")) }
-          append(value, to: &text)
+          append(column[row], to: &text)
         }
         text.append(UInt8(ascii: "\n"))
       }

@@ -28,45 +28,51 @@
     /// A part of the bytes as the body of a request.
     func body(_ range: Range<Int64>) -> any RequestBody {
       switch place {
-      case .file(let file, let path): FileBody(file: file, path: path, range: range)
+      case .file(let file, let path):
+        RangeBody(range: range, source: path) { offset, span in
+          try span.withUnsafeMutableBytes { buffer in
+            try reporting("read", path) { () throws(SystemError) in try file.read(into: buffer, at: offset) }
+          }
+        }
       case .memory(let bytes): MemoryBody(bytes: Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
       }
     }
   }
 
-  /// A range of a file.
-  private struct FileBody: RequestBody {
-    let file: OpenFile
-    let path: String
+  /// A range of bytes that are read when they are sent.
+  struct RangeBody: RequestBody {
     let range: Range<Int64>
+    /// Where the bytes are, for errors.
+    let source: String
+    let read: ProcessingContext.ReadBack
 
     var byteCount: Int64 { range.upperBound - range.lowerBound }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
       let count = Int(min(Int64(buffer.count), byteCount - offset))
       guard count > 0 else { return 0 }
-      let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-      let got = try reporting("read", path) { () throws(SystemError) in
-        try file.read(into: part, at: range.lowerBound + offset)
-      }
-      guard got == count else {
+      var span = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]).mutableBytes
+      guard try read(range.lowerBound + offset, &span) == count else {
         throw DownloadError(
-          .storage, "\(path) has become shorter while it was uploaded: does another program change it?")
+          .storage, "\(source) has become shorter while it was uploaded: does another program change it?")
       }
-      return got
+      return count
     }
   }
 
   extension RequestBody {
     /// Reads all bytes, and returns their digest.
-    func digest<Function: HashFunction>(_ function: Function.Type) throws -> Function.Digest {
+    /// - Parameter checkCancellation: Throws if there is no use in it any more.
+    func digest<Function: HashFunction>(
+      _ function: Function.Type, checkCancellation: () throws -> Void = Task.checkCancellation
+    ) throws -> Function.Digest {
       if let memory = self as? MemoryBody { return Function.hash(data: memory.bytes) }
       var hash = Function()
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ArtifactBytes.blockSize, alignment: 64)
       defer { buffer.deallocate() }
       var offset: Int64 = 0
       while offset < byteCount {
-        try Task.checkCancellation()
+        try checkCancellation()
         let count = try read(into: buffer, at: offset)
         hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         offset += Int64(count)

@@ -68,12 +68,11 @@
     /// Sends a part, unless the storage has it.
     /// - Throws: `DownloadError` with `.network` if another program has ended the upload.
     func send(_ number: Int, _ body: any RequestBody) async throws {
-      // Reading and hashing block.
-      if let part = earlier[number], try await BlockingThreads.run(.ordinary, { _ in try Self.isSame(part, body) }) {
+      if let part = earlier[number], try await Self.isSame(part, body) {
         sent.withLock { $0[number] = part }
         return
       }
-      let digest = try await BlockingThreads.run { _ in try body.digest(SHA256.self) }
+      let digest = try await Self.digest(SHA256.self, of: body)
       guard let part = try await uploads.send(number, body, digest, of: id, note.key) else {
         throw Self.ended(note)
       }
@@ -87,11 +86,18 @@
           + "begins again")
     }
 
-    private static func isSame(_ part: MultipartUploads.Part, _ body: any RequestBody) throws -> Bool {
+    private static func isSame(_ part: MultipartUploads.Part, _ body: any RequestBody) async throws -> Bool {
       guard part.size == body.byteCount else { return false }
-      if let digest = part.digest { return try Data(body.digest(SHA256.self)).base64EncodedString() == digest }
+      if let known = part.digest { return Data(try await digest(SHA256.self, of: body)).base64EncodedString() == known }
       guard let sum = part.etag.md5 else { return false }
-      return try Array(body.digest(Insecure.MD5.self)) == sum
+      return Array(try await digest(Insecure.MD5.self, of: body)) == sum
+    }
+
+    /// The digest of a body. Reading and hashing block.
+    private static func digest<Function: HashFunction>(
+      _ function: Function.Type, of body: any RequestBody
+    ) async throws -> Function.Digest where Function.Digest: Sendable {
+      try await BlockingThreads.run { try body.digest(Function.self, checkCancellation: $0.check) }
     }
 
     /// The parts in their order. No others are of the object.

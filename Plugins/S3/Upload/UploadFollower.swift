@@ -1,7 +1,6 @@
 #if LIBCURL
   import Dispatch
   import DownpipeCore
-  import DownpipeHTTP
   import Synchronization
 
   /// Uploads a download while its bytes arrive, part by part behind the contiguous front.
@@ -97,9 +96,10 @@
             try await group.next()
             sending -= 1
           }
-          let range = part(number)
+          // The last part may be shorter.
+          let range = plan.range(of: number).clamped(to: 0..<state.withLock(\.position))
           group.addTask { [self] in
-            try await upload.send(number, ArrivedBody(range: range, readBack: readBack))
+            try await upload.send(number, RangeBody(range: range, source: "the partial", read: readBack))
             state.withLock { state in
               state.sent += range.upperBound - range.lowerBound
               state.report?(state.sent)
@@ -114,12 +114,6 @@
     /// The note of the upload that was begun, which may be newer than the one that the step was given.
     var note: UploadNote? { state.withLock(\.note) }
 
-    /// The bytes of a part, as far as they have arrived.
-    private func part(_ number: Int) -> Range<Int64> {
-      let range = plan.range(of: number)
-      return range.clamped(to: 0..<state.withLock(\.position))
-    }
-
     /// Sends the last bytes and waits for the end.
     ///
     /// - Parameter report: Called with the number of bytes that were sent.
@@ -130,7 +124,7 @@
         // A small file, or a step before has changed the name.
         guard let task = state.task, !state.isOver, key == self.key else { return nil }
         state.report = report
-        if !plan.range(of: state.number).clamped(to: 0..<state.position).isEmpty {
+        if plan.range(of: state.number).lowerBound < state.position {
           guard state.number <= PartPlan.mostParts else { return nil }
           arrived.yield(state.number)
         }
@@ -157,24 +151,6 @@
       guard let task else { return }
       task.cancel()
       hasEnded.wait()
-    }
-  }
-
-  /// A part of a download that arrives.
-  private struct ArrivedBody: RequestBody {
-    let range: Range<Int64>
-    let readBack: ProcessingContext.ReadBack
-
-    var byteCount: Int64 { range.upperBound - range.lowerBound }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
-      let count = Int(min(Int64(buffer.count), byteCount - offset))
-      guard count > 0 else { return 0 }
-      var span = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]).mutableBytes
-      guard try readBack(range.lowerBound + offset, &span) == count else {
-        throw DownloadError(.storage, "the partial has become shorter while it was uploaded")
-      }
-      return count
     }
   }
 #endif
