@@ -63,5 +63,12 @@
     var status: Int
     var fields: HeaderFields
     var body: [UInt8]
+
+    /// The failure in an answer that began as a success: the storage does not know yet how the completion of an upload ends
+    /// when it sends the status.
+    var lateFailure: S3Failure? {
+      guard let document = try? S3Document(body), document.name == "Error" else { return nil }
+      return S3Failure(status: 500, fields: [:], body: body)
+    }
   }
 #endif

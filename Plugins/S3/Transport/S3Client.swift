@@ -72,7 +72,9 @@
         do {
           let (head, response, failure) = try await open(call)
           guard let failure else {
-            return S3Answer(status: head.status, fields: head.fields, body: try await Self.body(response))
+            let answer = S3Answer(status: head.status, fields: head.fields, body: try await Self.body(response))
+            if call.method == .post, let failure = answer.lateFailure { throw failure }
+            return answer
           }
           throw failure
         } catch let refusal as S3Failure {

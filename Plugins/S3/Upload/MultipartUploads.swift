@@ -190,11 +190,7 @@
         + "</CompleteMultipartUpload>"
       call.send(Array(document.utf8))
       do {
-        let answer = try await client.send(call)
-        // The storage begins its answer before it knows the result.
-        let result = try S3Document(answer.body)
-        guard result.name != "Error" else { throw S3Failure(status: 500, fields: [:], body: answer.body) }
-        return .stored(etag: result["ETag"])
+        return .stored(etag: try S3Document(try await client.send(call).body)["ETag"])
       } catch let failure as S3Failure {
         if failure.isConflict { return .exists }
         if failure.code == "NoSuchUpload" || failure.status == 404 && failure.code != "NoSuchBucket" {
