@@ -1,5 +1,5 @@
-import DownpipeCore
-import DownpipeTesting
+@_spi(Ledger) import DownpipeCore
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
@@ -77,6 +77,25 @@ struct ReasonsTests: EngineSuite {
     #expect(reason == .waiting(.limit("1 of 1")))
     source.release()
     await downloader.shutdown()
+  }
+
+  /// A ledger with millions of downloads may take a while to read those that wait. Only watchers are told of them.
+  @Test(arguments: [true, false])
+  func nothingElseWaitsForTheReadingOfWhatWaits(_ fails: Bool) async throws {
+    let slow = FaultyLedger(ledger)
+    if fails { slow.fail(.records, times: 1_000, with: DownloadError(.ledger, "away")) } else { slow.hold(.records) }
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes))
+      storage
+      slow
+    }
+    let changes = downloader.changes(every: .zero)
+    if fails { await slow.calls(of: .records, atLeast: 1) } else { await slow.held(atLeast: 1) }
+    let download = try await downloader.add(DownloadRequest(url))
+    _ = try await download.value
+    slow.release()
+    await downloader.shutdown()
+    for await _ in changes {}
   }
 
   /// A reader can leave out the queue: it gets neither new downloads that wait for a free slot nor their limits, but gates.

@@ -108,7 +108,10 @@ extension Engine {
 
   /// Compares the reasons of waiting downloads with the published ones, if that is due.
   func compareReasons() async {
-    if mustFillReasons { await fillReasons() }
+    if mustFillReasons {
+      state.reasons.isFilling = true
+      begin { await self.fillReasons() }
+    }
     guard state.reasons.mustLook || state.mode.hasGateNews else { return }
     (state.reasons.mustLook, state.mode.hasGateNews) = (false, false)
     guard hub.isAnythingWatched else { return state.reasons.forgetAll() }
@@ -150,16 +153,25 @@ extension Engine {
   /// Whether there is a watcher for whom the ledger has not been read.
   private var mustFillReasons: Bool {
     let watchers = hub.watchersOfAll
-    return watchers > 0 && state.reasons.filledFor != watchers
+    return watchers > 0 && state.reasons.filledFor != watchers && !state.reasons.isFilling
   }
 
   /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
-  /// there may be thousands of new downloads, which are known.
+  /// there may be thousands of new downloads, which are known. It is done beside the turns: in a ledger with millions of
+  /// downloads it may take a while, and nothing else waits for what only watchers are told.
   private func fillReasons() async {
+    defer {
+      state.reasons.isFilling = false
+      context.mailbox.wake()
+    }
     let watchers = hub.watchersOfAll
     var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
     query.limit = WaitingReasons.most
-    guard let records = try? await store.records(query) else { return restLedger() }
+    guard let records = try? await store.records(query) else {
+      hub.publishIncomplete()
+      // Then the next turn begins again.
+      return (try? await time.sleep(for: .seconds(1), purpose: .reasons)) ?? ()
+    }
     state.reasons.filledFor = watchers
     for record in records where state.slots.runs[record.id] == nil && state.reasons.told[record.id] == nil {
       // The published reason is not known; assume the initial one.

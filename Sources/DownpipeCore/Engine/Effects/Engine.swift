@@ -113,7 +113,7 @@ actor Engine {
   }
 
   /// Makes the loop start a child task.
-  private func begin(_ work: @escaping @Sendable () async -> Void) {
+  func begin(_ work: @escaping @Sendable () async -> Void) {
     newTasks.append(work)
     if !isDeciding { context.mailbox.wake(forTurn: false) }
   }
