@@ -46,6 +46,29 @@
       try await store.close()
     }
 
+    @Test("A download that another worker adds at the same time is known, and the others are added")
+    func added() async throws {
+      let ledger = try TestLedger()
+      let store = try await ledger.open()
+      _ = try await store.add([LedgerAddition("first", order: 0)], at: Date())
+      let other = try ledger.connect()
+      _ = try other.run("BEGIN", prepares: false)
+      _ = try other.run(
+        """
+        INSERT INTO download (generation, id, kind, opening, phase, rank, arrival, created_at, updated_at, url)
+        SELECT nextval('generation'), '7', kind, opening, phase, rank, arrival, created_at, updated_at, url FROM download
+        """, prepares: false)
+      let additions = try (0..<Self.count).map { try LedgerAddition(DownloadID("\($0)"), order: Int64($0)) }
+      async let outcomes = store.add(additions, at: Date())
+      let observer = try ledger.connect()
+      while try !observer.seesWaiter(for: other.backend) { await Task.yield() }
+      _ = try other.run("COMMIT", prepares: false)
+      let known = try await outcomes.filter { !$0.isNew }
+      #expect(known.map(\.record.id) == ["7"])
+      #expect(try await store.records(of: additions.map(\.request.id)).count == Self.count)
+      try await store.close()
+    }
+
     @Test("A role that may have no table of its own adds them, too")
     func withoutRight() async throws {
       let (ledger, database) = try TestLedger.inNewDatabase()

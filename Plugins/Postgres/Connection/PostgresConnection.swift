@@ -107,6 +107,8 @@
         "standard_conforming_strings = on", "bytea_output = hex", "timezone = 'UTC'",
         // Each statement sees what was committed before it began, also behind a lock.
         "default_transaction_isolation = 'read committed'",
+        // Statements read few rows. Compiling one takes longer than most of them.
+        "jit = off",
       ]
       // So that the server ends the statement of a program that is gone, with its locks (since version 14).
       if PQserverVersion(handle) >= 140_000 { texts.append("client_connection_check_interval = '10s'") }

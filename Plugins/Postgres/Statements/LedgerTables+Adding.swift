@@ -104,13 +104,18 @@
       _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn], _ sql: String
     ) throws -> Set<Int64> {
       // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
-      let order = records.indices.sorted { records[$0].id < records[$1].id }
+      let ids = records.map(\.id)
+      let order = records.indices.sorted { ids[$0] < ids[$1] }
       var values = try columns.map { column in try order.map { try column.value(records[$0]) } }
       values.append(order.map { kinds[$0] })
-      if records.count >= Self.leastCopied, let copied = try copy(columns.map(\.name) + ["kind"], values) {
-        return copied
+      let opening = memory.owner.number
+      if records.count >= Self.leastCopied {
+        let all = CopiedColumns(
+          columns.map(\.name) + ["kind", "opening"], values + [records.map { _ in .integer(opening) }])
+        if try copyNew(all, order.map { ids[$0] }) { return Set(records.map(\.generation)) }
+        if let copied = try copy(all) { return copied }
       }
-      return Set(try numbers(sql, values.map(PostgresValue.array) + [.integer(memory.owner.number)]))
+      return Set(try numbers(sql, values.map(PostgresValue.array) + [.integer(opening)]))
     }
 
     private static let newInsertion = insertion(RecordColumns.new)

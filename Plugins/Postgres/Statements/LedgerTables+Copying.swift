@@ -1,34 +1,64 @@
 #if Postgres
   import DownpipeColumns
+  import DownpipeCore
 
-  // Many rows are copied into a table of the transaction first, which costs the server less than arrays of their values.
+  // Many rows are copied, which costs the server less than arrays of their values: into `download` if none of their ids is
+  // known, and otherwise into a table of the transaction first.
   extension LedgerTables {
     /// The number of rows from which on they are copied.
     static let leastCopied = 500
 
+    /// Columns of rows, without those that are NULL in all rows, as most are.
+    struct CopiedColumns {
+      let columns: [(name: String, values: [ColumnValue])]
+
+      init(_ names: [String], _ values: [[ColumnValue]]) {
+        columns = zip(names, values).filter { column in column.1.contains { $0 != .null } }.map { ($0, $1) }
+      }
+
+      var names: String { columns.map(\.name).joined(separator: ", ") }
+      var types: String { columns.map { "\($0.name) \(Schema.type(of: $0.name))" }.joined(separator: ", ") }
+      var rows: [UInt8] { CopyText.rows(of: columns.map(\.values)) }
+    }
+
+    /// Inserts rows by `COPY`, if none of their ids is known.
+    ///
+    /// - Parameter ids: The ids of the rows.
+    /// - Returns: `false` if nothing was inserted.
+    func copyNew(_ columns: CopiedColumns, _ ids: [DownloadID]) throws -> Bool {
+      guard try run("SELECT EXISTS (SELECT FROM download WHERE id = ANY($1))", .keys(ids)).boolean(0, 0) == false else {
+        return false
+      }
+      _ = try run("SAVEPOINT copied")
+      do throws(PostgresFault) {
+        try connection.copy("COPY download (\(columns.names)) FROM STDIN", columns.rows)
+      } catch {
+        guard error.isDuplicate else { throw error }
+        // Another worker has added one of them since.
+        _ = try run("ROLLBACK TO SAVEPOINT copied")
+        return false
+      }
+      _ = try run("RELEASE SAVEPOINT copied")
+      return true
+    }
+
     /// Inserts rows by `COPY` and one statement, unless their ids are known.
     ///
-    /// - Parameters:
-    ///   - names: The names of the columns.
-    ///   - values: The values of each column.
     /// - Returns: The generations of the inserted ones; `nil` if this role may not make the table.
-    func copy(_ names: [String], _ values: [[ColumnValue]]) throws -> Set<Int64>? {
+    func copy(_ columns: CopiedColumns) throws -> Set<Int64>? {
       guard try run("SELECT has_database_privilege(current_database(), 'TEMP')").boolean(0, 0) == true else {
         return nil
       }
-      // Most columns are NULL in all rows.
-      let columns = zip(names, values).filter { column in column.1.contains { $0 != .null } }
-      let names = columns.map(\.0).joined(separator: ", ")
-      let types = columns.map { "\($0.0) \(Schema.type(of: $0.0))" }.joined(separator: ", ")
+      let names = columns.names
       // Not for longer: the server cannot vacuum a table of a connection. None of these statements is prepared: there is one
       // for each combination of columns.
-      _ = try connection.run("CREATE TEMP TABLE downpipe_added (\(types)) ON COMMIT DROP", prepares: false)
-      try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", CopyText.rows(of: columns.map(\.1)))
+      _ = try connection.run("CREATE TEMP TABLE downpipe_added (\(columns.types)) ON COMMIT DROP", prepares: false)
+      try connection.copy("COPY pg_temp.downpipe_added (\(names)) FROM STDIN", columns.rows)
       let inserted = try connection.run(
         """
-        INSERT INTO download (\(names), opening) SELECT \(names), $1::bigint FROM pg_temp.downpipe_added
+        INSERT INTO download (\(names)) SELECT \(names) FROM pg_temp.downpipe_added
         ON CONFLICT (id) DO NOTHING RETURNING generation
-        """, [.integer(memory.owner.number)], prepares: false)
+        """, prepares: false)
       _ = try connection.run("DROP TABLE pg_temp.downpipe_added", prepares: false)
       return Set((0..<inserted.count).compactMap { inserted.integer($0, 0) })
     }
@@ -65,7 +95,9 @@
           default: text.append(byte)
           }
         }
-      case .key(let key): text += "\\\\x\(PostgresValue.hex(key))".utf8
+      case .key(let key):
+        text += "\\\\x".utf8
+        text += PostgresValue.hex(key)
       }
     }
   }

@@ -7,8 +7,11 @@
   extension LedgerTables {
     func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
       guard query.limit ?? 1 > 0 else { return [] }
+      let isQueue = query.order == .rank && query.filter.phases == [.waiting]
+      var filter = query.filter
+      if isQueue { filter.phases = nil }
       var text = Condition()
-      let matches = text.matching(query.filter, location: query.location)
+      let matches = text.matching(filter, location: query.location)
       let order =
         switch query.order {
         case .arrival: "arrival, generation"
@@ -16,20 +19,31 @@
         case .latestChange: "updated_at DESC, generation DESC"
         }
       var records: [DownloadRecord] = []
-      var offset = max(0, query.offset)
+      var offset = min(max(0, query.offset), 1 << 60)
       // Damaged records are left out, and the page is filled with the records that follow.
       while records.count < query.limit ?? .max {
         let room = query.limit.map { $0 - records.count }
         let limit = room.map { "LIMIT \($0)" } ?? ""
+        let table = isQueue ? Self.queue(matches, room.map { min($0, 1 << 60) + offset }) : "download WHERE \(matches)"
         // The numbers are part of the text: there are few different pages, and the server sees how few rows it needs.
         let rows = try connection.run(
-          "SELECT \(RecordColumns.list) FROM download WHERE \(matches) ORDER BY \(order) \(limit) OFFSET \(offset)",
+          "SELECT \(RecordColumns.list) FROM \(table) ORDER BY \(order) \(limit) OFFSET \(offset)",
           text.values, prepares: false)
         records += try readable(rows)
         guard let room, rows.count == room else { break }
         offset += rows.count
       }
       return records
+    }
+
+    /// The first waiting downloads in the order of the queue. The index of those that are ready has this order, and the others
+    /// are sorted: the server does not see that by itself, and would sort all.
+    private static func queue(_ matches: String, _ limit: Int?) -> String {
+      let limit = limit.map { "LIMIT \($0)" } ?? ""
+      let parts = [Schema.isReady, "(\(Schema.isDelayed) OR \(Schema.isDependent))"].map { part in
+        "(SELECT * FROM download WHERE \(part) AND \(matches) ORDER BY \(Schema.order) \(limit))"
+      }
+      return "(\(parts.joined(separator: " UNION ALL "))) AS download"
     }
 
     func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {

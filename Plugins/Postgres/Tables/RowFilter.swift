@@ -6,7 +6,6 @@
     /// The condition for the rows of `download` that match a filter; `TRUE` for all.
     mutating func matching(_ filter: DownloadFilter, location: String? = nil) -> String {
       var parts: [String] = []
-      // As literals, so that the server sees which partial index it can use.
       if let phases = filter.phases { parts.append(Self.isIn(phases)) }
       if let tag = filter.tag {
         let key = bind(.key(tag))
@@ -36,9 +35,18 @@
       }
     }
 
-    static func isIn(_ phases: some Sequence<DownloadState.Phase>) -> String {
-      let list = phases.map { "'\($0.rawValue)'" }.sorted()
-      return list.isEmpty ? "FALSE" : "phase IN (\(list.joined(separator: ", ")))"
+    /// The condition for rows of some phases, in the words of the partial indexes, so that the server sees which of them it
+    /// can use.
+    static func isIn(_ phases: Set<DownloadState.Phase>) -> String {
+      if phases.count == DownloadState.Phase.allCases.count { return "TRUE" }
+      func list(_ isWanted: (DownloadState.Phase) -> Bool) -> String? {
+        let names = phases.filter(isWanted).map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        return names.isEmpty ? nil : "phase IN (\(names))"
+      }
+      var parts = phases.contains(.waiting) ? [Schema.isReady, Schema.isDelayed, Schema.isDependent] : []
+      if let active = list(\.isActive) { parts.append("owner IS NOT NULL AND \(active)") }
+      if let resting = list({ !$0.isActive && $0 != .waiting }) { parts.append(resting) }
+      return parts.isEmpty ? "FALSE" : "(\(parts.joined(separator: " OR ")))"
     }
   }
 #endif

@@ -9,7 +9,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 2
+    static let version = 3
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     static let oldest = 1
 
@@ -47,13 +47,15 @@
     static let isReady = "phase = 'waiting' AND not_before IS NULL AND waits_for IS NULL"
     /// The condition for downloads that wait for a time.
     static let isDelayed = "phase = 'waiting' AND not_before IS NOT NULL AND waits_for IS NULL"
+    /// The condition for downloads that wait for others.
+    static let isDependent = "phase = 'waiting' AND waits_for IS NOT NULL"
     static let isResting = "phase IN ('paused', 'finished', 'failed', 'cancelled')"
 
     /// The order of the queue.
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates]
+    static let migrations: [[String]] = [first, rates, dependents]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -75,6 +77,9 @@
       END $$
       """,
     ]
+
+    /// So that all waiting downloads can be read without the others.
+    private static let dependents = ["CREATE INDEX download_dependent ON download (\(order)) WHERE \(isDependent)"]
 
     private static var first: [String] {
       let lines = columns.map { name, type in

@@ -65,7 +65,7 @@
         case .integer(let value): "\(value)"
         case .real(let value): "\(value)"
         case .text(let value): quoted(StoredText.stored(value))
-        case .key(let value): quoted("\\x" + hex(value))
+        case .key(let value): quoted("\\x" + String(decoding: hex(value), as: UTF8.self))
         }
       }
       return .text("{" + elements.joined(separator: ",") + "}")
@@ -75,10 +75,17 @@
       (0..<16).map { UInt8(truncatingIfNeeded: key >> UInt128(120 - 8 * $0)) }
     }
 
-    /// A key in hexadecimal digits.
-    static func hex(_ key: UInt128) -> String {
-      let digits = String(key, radix: 16)
-      return String(repeating: "0", count: 32 - digits.count) + digits
+    /// The 32 hexadecimal digits of a key. The standard library's conversion of such numbers is half of the work of `COPY`.
+    static func hex(_ key: UInt128) -> [UInt8] {
+      [UInt8](unsafeUninitializedCapacity: 32) { digits, count in
+        count = 32
+        for (start, half) in [(0, UInt64(truncatingIfNeeded: key >> 64)), (16, UInt64(truncatingIfNeeded: key))] {
+          for index in 0..<16 {
+            let digit = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * index)) & 0xF
+            digits[start + index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+          }
+        }
+      }
     }
   }
 
