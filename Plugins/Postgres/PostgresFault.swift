@@ -30,9 +30,6 @@
       self.message = String(words.prefix(500))
     }
 
-    /// Whether a key exists already (unique_violation).
-    var isDuplicate: Bool { state == "23505" }
-
     /// An error of the server with a code (SQLSTATE, appendix A of PostgreSQL's manual).
     init(state: String, _ message: String) {
       let kind: Kind =

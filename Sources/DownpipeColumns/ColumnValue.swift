@@ -18,13 +18,19 @@ package enum ColumnValue: Hashable, Sendable {
     case .integer(let value): "\(value)"
     case .real(let value): "\(value)"
     case .text(let value): "'" + value.replacing("'", with: "''") + "'"
-    case .key(let value): "x'" + Self.hex(value) + "'"
+    case .key(let value): "x'" + String(decoding: Self.hex(value), as: UTF8.self) + "'"
     }
   }
 
-  private static func hex(_ value: UInt128) -> String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: 32 - digits.count) + digits
+  /// The 32 hexadecimal digits of a key. `String(_:radix:)` of such numbers takes as long as all else in a row for `COPY`.
+  package static func hex(_ key: UInt128) -> [UInt8] {
+    var digits: [UInt8] = []
+    digits.reserveCapacity(32)
+    for shift in stride(from: 124, through: 0, by: -4) {
+      let digit = UInt8(truncatingIfNeeded: key >> UInt128(shift)) & 0xF
+      digits.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+    return digits
   }
 }
 

@@ -131,7 +131,8 @@
         if isFirst, request.method != "HEAD" { return .refusal(503, "SlowDown") }
         switch (request.method, request.part) {
         case ("HEAD", _): return ScriptedReply(404)
-        case ("PUT", let part?): return ScriptedReply(200, ["ETag": "\"part-\(part)\""])
+        // It answers before it has read the part, so that the connection cannot be used again.
+        case ("PUT", let part?): return ScriptedReply(200, ["ETag": "\"part-\(part)\"", "Connection": "close"])
         case ("POST", _) where request.target.contains("uploads"):
           return ScriptedReply(200, body: .text("<R><UploadId>u</UploadId></R>"))
         case ("POST", _): return ScriptedReply(200, body: .text("<R><ETag>\"whole-3\"</ETag></R>"))

@@ -226,19 +226,12 @@
     }
 
     private func step(_ server: ScriptedHTTPServer) throws -> UploadTo {
-      UploadTo(
-        try S3("s3://bucket") {
-          $0.environment = [:]
-          $0.endpoint = server.url()
-          $0.credentials = .keys(id: "a", secret: "b")
-          $0.partSize = 5 << 20
-          $0.connections.proxy = .none
-        })
+      UploadTo(try S3("s3://bucket", .scripted(server)))
     }
 
     @Test func `a storage that refuses parts ends the follower, and the step says why`() async throws {
       let server = try await storage {
-        ScriptedReply(403, body: .bytes(Array("<Error><Code>AccessDenied</Code></Error>".utf8)))
+        .refusal(403, "AccessDenied")
       }
       let folder = try TemporaryFolder()
       let bytes = randomBytes(30 << 20)

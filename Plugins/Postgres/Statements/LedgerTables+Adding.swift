@@ -112,7 +112,6 @@
       if records.count >= Self.leastCopied {
         let all = CopiedColumns(
           columns.map(\.name) + ["kind", "opening"], values + [records.map { _ in .integer(opening) }])
-        if try copyNew(all, order.map { ids[$0] }) { return Set(records.map(\.generation)) }
         if let copied = try copy(all) { return copied }
       }
       return Set(try numbers(sql, values.map(PostgresValue.array) + [.integer(opening)]))

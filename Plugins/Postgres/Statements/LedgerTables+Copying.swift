@@ -2,8 +2,7 @@
   import DownpipeColumns
   import DownpipeCore
 
-  // Many rows are copied, which costs the server less than arrays of their values: into `download` if none of their ids is
-  // known, and otherwise into a table of the transaction first.
+  // Many rows are copied into a table of the transaction first, which costs the server less than arrays of their values.
   extension LedgerTables {
     /// The number of rows from which on they are copied.
     static let leastCopied = 500
@@ -19,27 +18,6 @@
       var names: String { columns.map(\.name).joined(separator: ", ") }
       var types: String { columns.map { "\($0.name) \(Schema.type(of: $0.name))" }.joined(separator: ", ") }
       var rows: [UInt8] { CopyText.rows(of: columns.map(\.values)) }
-    }
-
-    /// Inserts rows by `COPY`, if none of their ids is known.
-    ///
-    /// - Parameter ids: The ids of the rows.
-    /// - Returns: `false` if nothing was inserted.
-    func copyNew(_ columns: CopiedColumns, _ ids: [DownloadID]) throws -> Bool {
-      guard try run("SELECT EXISTS (SELECT FROM download WHERE id = ANY($1))", .keys(ids)).boolean(0, 0) == false else {
-        return false
-      }
-      _ = try run("SAVEPOINT copied")
-      do throws(PostgresFault) {
-        try connection.copy("COPY download (\(columns.names)) FROM STDIN", columns.rows)
-      } catch {
-        guard error.isDuplicate else { throw error }
-        // Another worker has added one of them since.
-        _ = try run("ROLLBACK TO SAVEPOINT copied")
-        return false
-      }
-      _ = try run("RELEASE SAVEPOINT copied")
-      return true
     }
 
     /// Inserts rows by `COPY` and one statement, unless their ids are known.
@@ -97,7 +75,7 @@
         }
       case .key(let key):
         text += "\\\\x".utf8
-        text += PostgresValue.hex(key)
+        text += ColumnValue.hex(key)
       }
     }
   }

@@ -65,7 +65,7 @@
         case .integer(let value): "\(value)"
         case .real(let value): "\(value)"
         case .text(let value): quoted(StoredText.stored(value))
-        case .key(let value): quoted("\\x" + String(decoding: hex(value), as: UTF8.self))
+        case .key(let value): quoted("\\x" + String(decoding: ColumnValue.hex(value), as: UTF8.self))
         }
       }
       return .text("{" + elements.joined(separator: ",") + "}")
@@ -73,19 +73,6 @@
 
     private static func bytes(_ key: UInt128) -> [UInt8] {
       (0..<16).map { UInt8(truncatingIfNeeded: key >> UInt128(120 - 8 * $0)) }
-    }
-
-    /// The 32 hexadecimal digits of a key. The standard library's conversion of such numbers is half of the work of `COPY`.
-    static func hex(_ key: UInt128) -> [UInt8] {
-      [UInt8](unsafeUninitializedCapacity: 32) { digits, count in
-        count = 32
-        for (start, half) in [(0, UInt64(truncatingIfNeeded: key >> 64)), (16, UInt64(truncatingIfNeeded: key))] {
-          for index in 0..<16 {
-            let digit = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * index)) & 0xF
-            digits[start + index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-          }
-        }
-      }
     }
   }
 

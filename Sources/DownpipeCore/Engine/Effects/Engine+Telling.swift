@@ -108,10 +108,7 @@ extension Engine {
 
   /// Compares the reasons of waiting downloads with the published ones, if that is due.
   func compareReasons() async {
-    if mustFillReasons {
-      state.reasons.isFilling = true
-      begin { await self.fillReasons() }
-    }
+    if mustFillReasons { decide { state, _ in state.fillReasons() } }
     guard state.reasons.mustLook || state.mode.hasGateNews else { return }
     (state.reasons.mustLook, state.mode.hasGateNews) = (false, false)
     guard hub.isAnythingWatched else { return state.reasons.forgetAll() }
@@ -153,15 +150,15 @@ extension Engine {
   /// Whether there is a watcher for whom the ledger has not been read.
   private var mustFillReasons: Bool {
     let watchers = hub.watchersOfAll
-    return watchers > 0 && state.reasons.filledFor != watchers && !state.reasons.isFilling
+    return watchers > 0 && state.reasons.filledFor != watchers && !state.mode.fillsReasons
   }
 
   /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
   /// there may be thousands of new downloads, which are known. It is done beside the turns: in a ledger with millions of
   /// downloads it may take a while, and nothing else waits for what only watchers are told.
-  private func fillReasons() async {
+  func fillReasons() async {
     defer {
-      state.reasons.isFilling = false
+      state.mode.fillsReasons = false
       context.mailbox.wake()
     }
     let watchers = hub.watchersOfAll

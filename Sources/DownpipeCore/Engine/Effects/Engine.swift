@@ -113,7 +113,7 @@ actor Engine {
   }
 
   /// Makes the loop start a child task.
-  func begin(_ work: @escaping @Sendable () async -> Void) {
+  private func begin(_ work: @escaping @Sendable () async -> Void) {
     newTasks.append(work)
     if !isDeciding { context.mailbox.wake(forTurn: false) }
   }
@@ -135,6 +135,7 @@ actor Engine {
     case .askAdmission(let due): begin { await self.sleep(until: due) { .admissionDue(due) } }
     case .watchForRoom: begin { await self.watchForRoom() }
     case .lookForOthers: begin { await self.lookForOthers() }
+    case .fillReasons: begin { await self.fillReasons() }
     case .lookAtReasons: begin { await self.lookAtReasons() }
     case .tick: begin { await self.tick() }
     }

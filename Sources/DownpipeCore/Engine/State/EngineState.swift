@@ -57,6 +57,8 @@ struct EngineState: Sendable {
     var mustFinishRenaming = false
     /// Whether changes by other processes are looked for.
     var looksForOthers = false
+    /// Whether downloads that waited before there was a watcher are being read.
+    var fillsReasons = false
     /// Whether the ledger may report changes by other processes.
     var hearsOthers = true
     /// Whether downloads may be queued, also for other owners.
@@ -150,6 +152,12 @@ struct EngineState: Sendable {
       (mode.mustTakeTurn, mode.isTakingTurn) = (false, true)
       add(.takeTurn)
     }
+  }
+
+  /// Begins to read the downloads that waited before there was a watcher.
+  mutating func fillReasons() {
+    mode.fillsReasons = true
+    add(.fillReasons)
   }
 
   // MARK: Gates

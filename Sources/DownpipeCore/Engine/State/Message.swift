@@ -57,6 +57,8 @@ extension EngineState {
     case watchForRoom
     /// Look for changes by other processes, while they could matter.
     case lookForOthers
+    /// Read the downloads that waited before there was a watcher.
+    case fillReasons
     /// Compare the reasons of waiting downloads with the published ones after a while.
     case lookAtReasons
     /// Report progress and renew leases while something runs.

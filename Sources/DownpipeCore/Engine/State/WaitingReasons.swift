@@ -27,8 +27,6 @@ struct WaitingReasons: Sendable {
   private(set) var isIncomplete = false
   /// The number of watchers for which older waiting downloads have been read from the ledger.
   var filledFor = 0
-  /// Whether they are being read.
-  var isFilling = false
   /// Whether slots, limits or gates have changed since the reasons were computed.
   var mayHaveChanged = false
   /// Whether a timer is set, after which the reasons are compared with the published ones.
@@ -78,11 +76,7 @@ struct WaitingReasons: Sendable {
   }
 
   /// Forgets all downloads, because there are no watchers.
-  mutating func forgetAll() {
-    let isFilling = isFilling
-    self = WaitingReasons()
-    self.isFilling = isFilling
-  }
+  mutating func forgetAll() { self = WaitingReasons() }
 
   /// Notes that downloads have changed: the reasons of those that wait for them may have changed, too.
   mutating func noteChange(of ids: some Sequence<DownloadID>) {

@@ -230,7 +230,7 @@ final class StateModel {
       if isTurnDue || isInTurn { flaw = "two turns at once" }
       isTurnDue = true
     case .sleep(let due), .askAdmission(let due): timers.append(due)
-    case .announceUnsaved, .watch, .watchForRoom, .lookForOthers, .lookAtReasons, .tick: break
+    case .announceUnsaved, .watch, .watchForRoom, .lookForOthers, .fillReasons, .lookAtReasons, .tick: break
     }
   }
 
