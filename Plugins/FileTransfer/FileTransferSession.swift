@@ -54,7 +54,7 @@
         let head = try await response.start { id in
           Order(
             id: id, url: location.wireText, addresses: addresses, deadline: deadline,
-            showsCertificate: !request.isNamedByServer,
+            showsCertificate: !request.isNamedByServer, lease: request.lease,
             request: protocolRequest(location, logIn, from: start, asksOnly: asksOnly))
         }
         return (response, head.file ?? ResponseHead.FileFacts())

@@ -89,11 +89,12 @@
       private let session: HTTPSession
       private let deadline: ContinuousClock.Instant?
       private let pace: TransferPace
+      private let lease: RequestLease
 
       @inline(never)
       init(_ request: SourceRequest, for session: HTTPSession) throws {
         self.session = session
-        pace = request.pace
+        (pace, lease) = (request.pace, request.lease)
         var request = request
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = session.configuration.userAgent }
         redirects = try Redirects(
@@ -113,7 +114,8 @@
       @inline(never)
       func order(_ id: Order.ID, addresses: [String]?) throws -> Order {
         try session.order(
-          id, redirects, addresses: addresses ?? session.configuration.resolve.map(\.entry), deadline: deadline)
+          id, redirects, addresses: addresses ?? session.configuration.resolve.map(\.entry), deadline: deadline,
+          lease: lease)
       }
 
       /// The reply; `nil` after a redirect.
@@ -125,14 +127,15 @@
     }
 
     private func order(
-      _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
+      _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?,
+      lease: RequestLease
     ) throws(DownloadError) -> Order {
       var request = HTTPOrder(fields: redirects.fields, version: configuration.httpVersion, jar: jar)
       try logIn(&request, redirects)
       return Order(
         id: id, url: HTTPURL.wireText(redirects.url), addresses: addresses, deadline: deadline,
         // A server does not choose where passwords and certificates go.
-        showsCertificate: redirects.mayLogIn, request: request)
+        showsCertificate: redirects.mayLogIn, lease: lease, request: request)
     }
 
     private func logIn(_ request: inout HTTPOrder, _ redirects: Redirects) throws(DownloadError) {

@@ -62,6 +62,7 @@
       }
       call.fields["x-amz-checksum-mode"] = "ENABLED"
       call.isSigned = !request.isNamedByServer
+      call.lease = request.lease
       let (head, response, failure) = try await client.open(call)
       if failure?.status == 412, call.fields["If-Match"] != nil {
         throw DownloadError(

@@ -46,6 +46,27 @@
       }
     }
 
+    /// A connection may take longer than the lease: the name is looked up, and the process is stopped and goes on.
+    @Test func nothingIsSentWhenTheLeaseIsOverOnceThereIsAConnection() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200, body: .text("right"))
+      } _: { server in
+        try await withRunning { source in
+          // Over a new connection, and over one that was idle.
+          for _ in 1...2 {
+            let over = RequestLease { false }
+            await #expect(throws: CancellationError.self) {
+              _ = try await source.open(SourceRequest(url: server.url(), lease: over))
+            }
+            let bytes = try await source.fetch(server.url()).bytes
+            #expect(bytes == Array("right".utf8))
+          }
+        }
+        #expect(server.activity.requestCount == 2)
+        #expect(server.activity.connections >= 2)
+      }
+    }
+
     /// A body that has come with its head has no transfer any more, and is read and given up like any other.
     @Test func aShortBodyIsReadOnce() async throws {
       try await withScriptedServer { _ in

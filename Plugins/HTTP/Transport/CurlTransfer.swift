@@ -198,8 +198,9 @@
     // MARK: What libcurl reports
 
     /// There is a connection, and the request is about to be sent.
-    /// - Returns: Whether the connection can be used: a new one, or one on which the server has sent nothing since.
+    /// - Returns: Whether it may be sent: over a new connection, or one on which the server has sent nothing since.
     func connected(_ key: ConnectionKey) -> Bool {
+      guard order.lease.isValid else { return stop(CancellationError()) }
       if !hasOpenedSocket, !connections.isClean(key) {
         needsNewConnection = true
         return false

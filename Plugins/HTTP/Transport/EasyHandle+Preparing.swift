@@ -40,8 +40,8 @@
         pointer,
         { context, address, _, port, localPort in
           guard let transfer = CurlTransfer.of(context), let address else { return CURL_PREREQFUNC_ABORT }
-          let isClean = transfer.connected(ConnectionKey(String(cString: address), port, localPort))
-          return isClean ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+          let maySend = transfer.connected(ConnectionKey(String(cString: address), port, localPort))
+          return maySend ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }, address)
       if notices != CURLE_OK {
         transfer.cannotNoticeConnections()

@@ -14,18 +14,21 @@
     let deadline: ContinuousClock.Instant?
     /// Whether the server may be shown the certificate of the settings, because the user has named its origin.
     let showsCertificate: Bool
+    /// Checked once there is a connection.
+    let lease: RequestLease
     /// What the protocol of the URL adds.
     let request: any ProtocolRequest
 
     package init(
       id: ID, url: String, addresses: [String] = [], deadline: ContinuousClock.Instant? = nil,
-      showsCertificate: Bool = false, request: any ProtocolRequest
+      showsCertificate: Bool = false, lease: RequestLease = .unlimited, request: any ProtocolRequest
     ) {
       self.id = id
       self.url = url
       self.addresses = addresses
       self.deadline = deadline
       self.showsCertificate = showsCertificate
+      self.lease = lease
       self.request = request
     }
   }

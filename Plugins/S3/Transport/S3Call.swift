@@ -18,6 +18,8 @@
     var digest = S3Call.emptyDigest
     /// Whether the request is signed.
     var isSigned = true
+    /// The lease of the download that it is for.
+    var lease = RequestLease.unlimited
     /// What it is for, such as “the upload to s3://bucket/key”.
     var purpose: String
 

@@ -159,7 +159,7 @@
         Order(
           id: id, url: url, addresses: addresses,
           deadline: configuration.connections.totalTimeLimit.map { ContinuousClock.now + $0 }, showsCertificate: true,
-          request: order)
+          lease: call.lease, request: order)
       }
       return (head, response)
     }

@@ -129,6 +129,8 @@ public struct SourceRequest: Sendable, Hashable {
   public var isNamedByServer: Bool
   /// The pace that the source keeps while it pushes the body.
   public var pace: TransferPace
+  /// The lease of the download, which the source checks right before it sends.
+  public var lease: RequestLease
 
   /// Creates a request.
   public init(
@@ -136,7 +138,7 @@ public struct SourceRequest: Sendable, Hashable {
     condition: Validator? = nil, conditionSize: Int64? = nil, headers: HeaderFields = [],
     metadata: [String: String] = [:], attempt: Int = 1,
     hasFreshLink: Bool = false,
-    isNamedByServer: Bool = false, pace: TransferPace = .unlimited
+    isNamedByServer: Bool = false, pace: TransferPace = .unlimited, lease: RequestLease = .unlimited
   ) {
     self.url = url
     self.id = id
@@ -150,7 +152,38 @@ public struct SourceRequest: Sendable, Hashable {
     self.hasFreshLink = hasFreshLink
     self.isNamedByServer = isNamedByServer
     self.pace = pace
+    self.lease = lease
   }
+}
+
+/// The lease of a download that several machines may fetch, as a request sees it.
+///
+/// Between the decision to send a request and the request on the wire there may be minutes: a name is looked up, a connection
+/// is made, the process is stopped and goes on. By then the lease may have ended, and the download, with its place among the
+/// requests that the fleet's limits count, may be another machine's. A source that makes connections checks the lease again
+/// when it has one, right before it sends, and ends with `CancellationError` if it is over.
+public struct RequestLease: Sendable {
+  private let check: (@Sendable () -> Bool)?
+
+  /// Creates a lease.
+  ///
+  /// - Parameter isValid: Whether the lease has not ended. It is called on any thread, and must not block.
+  public init(isValid: @escaping @Sendable () -> Bool) { check = isValid }
+
+  private init() { check = nil }
+
+  /// A lease that does not end.
+  public static let unlimited = RequestLease()
+
+  /// Whether the request may be sent now.
+  public var isValid: Bool { check?() ?? true }
+}
+
+extension RequestLease: Hashable {
+  /// All leases are equal: the lease of a request does not change what is requested.
+  public static func == (left: Self, right: Self) -> Bool { true }
+  /// Hashes nothing.
+  public func hash(into hasher: inout Hasher) {}
 }
 
 extension SourceRequest: CustomStringConvertible {

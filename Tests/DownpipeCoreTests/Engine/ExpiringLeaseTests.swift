@@ -132,6 +132,43 @@ struct ExpiringLeaseTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A source whose first connection takes a minute, as when the process is stopped meanwhile.
+  private struct SleepingSource: Source, SourceSession {
+    let base: FakeSource
+    let time: VirtualTime
+    let connections = Watched(0)
+
+    func accepts(_ url: URL) -> Bool { true }
+
+    func open(_ request: SourceRequest) async throws -> SourceReply {
+      let isFirst = connections.update { connections in
+        connections += 1
+        return connections == 1
+      }
+      if isFirst { time.advance(by: .seconds(60)) }
+      guard request.lease.isValid else { throw CancellationError() }
+      return try await base.open(request)
+    }
+  }
+
+  @Test("Nothing is requested when the process has slept for longer than its lease while it connected")
+  func sleptWhileItConnected() async throws {
+    let source = FakeSource(everyURL: .init(bytes))
+    let (sleeping, faulty) = (
+      SleepingSource(base: source, time: time), FaultyLedger(ExpiringLedger(base: ledger))
+    )
+    let storage = storage
+    let downloader = try await Downloader(options: options) {
+      sleeping
+      storage
+      AnyLedger(faulty)
+    }
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(sleeping.connections.value == 2 && source.requests.count == 1)
+    await downloader.shutdown()
+  }
+
   @Test("What a ledger renews after a lease has ended may be another owner's by then: the lease stays ended")
   func renewedTooLate() async throws {
     let fixture = try await RunFixture(ledger: ExpiringLedger(base: ledger))

@@ -21,7 +21,10 @@ struct SimulationCoverageTests {
         full.servers[index].faults[fault] = 0.2
       }
     }
-    return standard + [Simulation(sharing), Simulation(full), wholeBytesHandedOver]
+    // Servers that often fall silent.
+    var silent = SimulatedWorld.calm
+    for index in silent.servers.indices { silent.servers[index].faults[.stall] = 0.2 }
+    return standard + [Simulation(sharing), Simulation(full), Simulation(silent), wholeBytesHandedOver]
   }
 
   /// A download whose step fails hands all its bytes over, and the server sends the whole file when it is asked for a part.

@@ -38,7 +38,8 @@ extension Run {
     let ask = SourceRequest(
       url: url, id: id, headers: isKnown ? request.headers(for: url) : request.headers.forEverybody,
       metadata: request.metadata, attempt: attempt, isNamedByServer: !isKnown,
-      pace: TransferPace(time: context.time, limits: RunPace(self).pause))
+      pace: TransferPace(time: context.time, limits: RunPace(self).pause), lease: requestLease)
+    try checkLease()
     let reply = try await opening(session)(ask)
     do {
       return try await bytes(of: reply, atMost: maximum)

@@ -177,6 +177,11 @@ extension Run {
     throw CancellationError()
   }
 
+  /// The lease for a source, which checks it once more before it sends.
+  var requestLease: RequestLease {
+    context.store.leasesExpire ? RequestLease { (try? self.checkLease()) != nil } : .unlimited
+  }
+
   /// Notes that the lease was renewed.
   ///
   /// - Parameter now: When the ledger's answer arrived. A lease that had ended by then may have been another owner's when

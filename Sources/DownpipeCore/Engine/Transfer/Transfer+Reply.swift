@@ -80,7 +80,8 @@ extension Transfer {
       url: url, id: run.id, range: range, validator: validator,
       headers: isNamedByServer ? request.headers.forEverybody : request.headers(for: url), metadata: request.metadata,
       attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
-      isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
+      isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause),
+      lease: run.requestLease)
   }
 
   /// Sends a request for a range of the file, beside others.
