@@ -43,44 +43,61 @@ struct AddCommand: AsyncParsableCommand {
     settings.isForAnyFolder = isShared
     // The ranks are those of the commands that run the downloads, and nothing is leased here.
     let options = DownloaderOptions(scope: .ids([]))
-    let downloader = try await Downloader.starting(Pipeline(settings), options: options)
-    var adding = Adding(downloader: downloader, plan: plan)
-    do {
-      try await withThrowingTaskGroup(of: Adding.Counts.self) { group in
+    let pipeline = try Pipeline(settings)
+    // A server takes two batches in the time of one: while one waits for its indexes, another one is prepared.
+    let count = isShared && list != nil ? 2 : 1
+    let adding = try await Self.withDownloaders(count, pipeline, options) { downloaders in
+      var adding = Adding(downloaders: downloaders, plan: plan)
+      try await withThrowingTaskGroup(of: Adding.Batch.self) { group in
         try await adding.add(plan.urls, &group)
         while let urls = try await adding.next(of: list, &group) { try await adding.add(urls, &group) }
         try await adding.finish(&group)
       }
-    } catch {
-      await downloader.shutdown()
-      throw error
+      return adding
     }
-    await downloader.shutdown()
     try OutputFile.standardOutput.write(adding.summary(isJSON: json))
     if adding.refused > 0 { throw ExitCode(1) }
   }
 
-  /// Adds URLs in large batches: one goes to the ledger while the next one is read.
+  private static func withDownloaders<Result>(
+    _ count: Int, _ pipeline: Pipeline, _ options: DownloaderOptions, _ body: ([Downloader]) async throws -> Result
+  ) async throws -> Result {
+    var downloaders: [Downloader] = []
+    let result: Swift.Result<Result, any Error>
+    do {
+      for _ in 0..<count { downloaders.append(try await Downloader.starting(pipeline, options: options)) }
+      result = .success(try await body(downloaders))
+    } catch { result = .failure(error) }
+    for downloader in downloaders { await downloader.shutdown() }
+    return try result.get()
+  }
+
+  /// Adds URLs in large batches: as many as there are downloaders go to the ledger while the next one is read.
   private struct Adding {
-    /// The downloads that a batch has added, and those that were known.
-    typealias Counts = (added: Int, known: Int)
+    /// What has become of a batch.
+    struct Batch: Sendable {
+      let downloader: Downloader
+      /// The number of downloads that it has added, and of those that were known.
+      let added: Int, known: Int
+    }
+
+    typealias Batches = ThrowingTaskGroup<Batch, any Error>
     private static let batch = 5_000
 
-    let downloader: Downloader
     let plan: GetPlan
-    private var counts: Counts = (0, 0)
+    private(set) var added = 0
+    private(set) var known = 0
     private(set) var refused = 0
     private var requests: [DownloadRequest] = []
+    /// Those that have no batch.
+    private var idle: [Downloader]
 
-    init(downloader: Downloader, plan: GetPlan) {
-      self.downloader = downloader
+    init(downloaders: [Downloader], plan: GetPlan) {
+      idle = downloaders
       self.plan = plan
     }
 
-    var added: Int { counts.added }
-    var known: Int { counts.known }
-
-    mutating func add(_ urls: [String], _ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
+    mutating func add(_ urls: [String], _ group: inout Batches) async throws {
       for text in urls {
         do throws(DownloadError) {
           requests.append(try plan.request(for: text))
@@ -93,36 +110,42 @@ struct AddCommand: AsyncParsableCommand {
     }
 
     /// The next URLs. What was read before them is added also if they cannot be read.
-    mutating func next(
-      of list: URLList?, _ group: inout ThrowingTaskGroup<Counts, any Error>
-    ) async throws -> [String]? {
+    mutating func next(of list: URLList?, _ group: inout Batches) async throws -> [String]? {
       // The next line of a pipe may come in an hour: what the ledger refuses is told before.
-      if plan.inputFile == "-" { try await waitForLast(&group) }
+      if plan.inputFile == "-" { try await waitForAll(&group) }
       do { return try await list?.next() } catch {
-        try await waitForLast(&group)
+        try await waitForAll(&group)
         throw error
       }
     }
 
-    /// Sends the batch to the ledger, after the one before.
-    private mutating func flush(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
-      try await waitForLast(&group)
-      group.addTask { [downloader, requests] in
+    /// Sends the batch to the ledger, once a downloader has none.
+    private mutating func flush(_ group: inout Batches) async throws {
+      while idle.isEmpty, try await waitForOne(&group) {}
+      guard let downloader = idle.popLast() else { return }
+      group.addTask { [requests] in
         let downloads = try await downloader.add(contentsOf: requests)
         let new = downloads.count { $0.isNew }
-        return (new, downloads.count - new)
+        return Batch(downloader: downloader, added: new, known: downloads.count - new)
       }
       requests = []
     }
 
-    private mutating func waitForLast(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
-      guard let last = try await group.next() else { return }
-      counts = (counts.added + last.added, counts.known + last.known)
+    /// - Returns: Whether there was a batch to wait for.
+    private mutating func waitForOne(_ group: inout Batches) async throws -> Bool {
+      guard let batch = try await group.next() else { return false }
+      (added, known) = (added + batch.added, known + batch.known)
+      idle.append(batch.downloader)
+      return true
     }
 
-    mutating func finish(_ group: inout ThrowingTaskGroup<Counts, any Error>) async throws {
+    private mutating func waitForAll(_ group: inout Batches) async throws {
+      while try await waitForOne(&group) {}
+    }
+
+    mutating func finish(_ group: inout Batches) async throws {
       if !requests.isEmpty { try await flush(&group) }
-      try await waitForLast(&group)
+      try await waitForAll(&group)
     }
 
     func summary(isJSON: Bool) -> String {
