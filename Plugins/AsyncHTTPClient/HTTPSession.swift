@@ -158,6 +158,7 @@
       let deadline = configuration.totalTimeLimit.map { NIODeadline.now() + TimeAmount(clamping: $0) }
 
       while true {
+        try request.lease.check()
         let loop = idlestLoop
         let transfer = ClientTransfer(session: self, loop: loop)
         let (client, message) = try message(redirects, on: loop)

@@ -104,7 +104,11 @@
 
       /// Throws when the server of the URL in use may not be asked.
       @inline(never)
-      func check() throws { try session.configuration.check(redirects.url, redirects.origin) }
+      func check() throws {
+        // Once more when there is a connection, of which a libcurl before 7.80 does not tell.
+        try lease.check()
+        try session.configuration.check(redirects.url, redirects.origin)
+      }
 
       /// The response with the server of the URL in use.
       @inline(never)

@@ -18,6 +18,7 @@ struct Opening {
       rules: .init(
         maximum: configuration.maximumRedirects, allowsInsecure: configuration.allowsInsecureRedirects))
     while true {
+      try request.lease.check()
       let transfer = TaskTransfer(configuration, deadline: deadline, pace: request.pace, session: session)
       session.begin(transfer, RequestURL.request(redirects))
       let answer = try await transfer.answer()

@@ -77,6 +77,7 @@ struct AddCommand: AsyncParsableCommand {
     /// What has become of a batch.
     struct Batch: Sendable {
       let downloader: Downloader
+      let ids: [DownloadID]
       /// The number of downloads that it has added, and of those that were known.
       let added: Int, known: Int
     }
@@ -89,6 +90,8 @@ struct AddCommand: AsyncParsableCommand {
     private(set) var known = 0
     private(set) var refused = 0
     private var requests: [DownloadRequest] = []
+    /// The downloads of the batches that go to the ledger.
+    private var underway: Set<DownloadID> = []
     /// Those that have no batch.
     private var idle: [Downloader]
 
@@ -122,11 +125,15 @@ struct AddCommand: AsyncParsableCommand {
     /// Sends the batch to the ledger, once a downloader has none.
     private mutating func flush(_ group: inout Batches) async throws {
       while idle.isEmpty, try await waitForOne(&group) {}
+      // Of two lines with one download the later one counts.
+      if requests.contains(where: { underway.contains($0.id) }) { try await waitForAll(&group) }
+      let ids = requests.map(\.id)
+      underway.formUnion(ids)
       guard let downloader = idle.popLast() else { return }
       group.addTask { [requests] in
         let downloads = try await downloader.add(contentsOf: requests)
         let new = downloads.count { $0.isNew }
-        return Batch(downloader: downloader, added: new, known: downloads.count - new)
+        return Batch(downloader: downloader, ids: ids, added: new, known: downloads.count - new)
       }
       requests = []
     }
@@ -135,6 +142,7 @@ struct AddCommand: AsyncParsableCommand {
     private mutating func waitForOne(_ group: inout Batches) async throws -> Bool {
       guard let batch = try await group.next() else { return false }
       (added, known) = (added + batch.added, known + batch.known)
+      underway.subtract(batch.ids)
       idle.append(batch.downloader)
       return true
     }

@@ -3,6 +3,7 @@
   import DownpipeTesting
   import Foundation
   import HangLimit
+  import Synchronization
   import Testing
 
   @testable import DownpipeHTTP
@@ -54,7 +55,8 @@
         try await withRunning { source in
           // Over a new connection, and over one that was idle.
           for _ in 1...2 {
-            let over = RequestLease { false }
+            let checks = Atomic(0)
+            let over = RequestLease { checks.add(1, ordering: .relaxed).newValue == 1 }
             await #expect(throws: CancellationError.self) {
               _ = try await source.open(SourceRequest(url: server.url(), lease: over))
             }

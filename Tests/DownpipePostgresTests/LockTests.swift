@@ -115,6 +115,51 @@
       try await store.close()
     }
 
+    @Test("The reading of a list ends with its task, also while the server works")
+    func cancelling() async throws {
+      let ledger = try TestLedger()
+      let (store, holder, observer) = (try await ledger.open(), try ledger.connect(), try ledger.connect())
+      try await store.fill(Search.ids)
+      _ = try holder.run("BEGIN")
+      _ = try holder.run("LOCK TABLE download IN ACCESS EXCLUSIVE MODE")
+      let reading = Task { try await store.records(DownloadQuery()) }
+      let backend = try holder.backend
+      while try !observer.seesWaiter(for: backend) { await Task.yield() }
+      reading.cancel()
+      await #expect(throws: CancellationError.self) { try await reading.value }
+      let late = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await store.records(DownloadQuery())
+      }
+      await #expect(throws: CancellationError.self) { try await late.value }
+      _ = try holder.run("ROLLBACK")
+      #expect(try await store.records(DownloadQuery()).map(\.id) == Search.ids)
+      try await store.close()
+    }
+
+    @Test("Two stores that add downloads of new hosts in opposite orders do not wait for each other")
+    func hosts() async throws {
+      let (ledger, _) = try TestLedger.inNewDatabase()
+      let (first, second) = (try await ledger.open(), try await ledger.open())
+      let hosts = (0..<200).map { "host\($0).example" }
+      func additions(_ hosts: [String], _ prefix: String) throws -> [LedgerAddition] {
+        try hosts.enumerated().map { number, host in
+          try LedgerAddition(DownloadID("\(prefix)\(number)"), order: Int64(number), host: host)
+        }
+      }
+      for round in 0..<5 {
+        let names = hosts.map { "\(round).\($0)" }
+        async let one = first.add(additions(names, "a\(round)-"), at: Date())
+        async let two = second.add(additions(names.reversed(), "b\(round)-"), at: Date())
+        #expect(try await one.count == 200)
+        #expect(try await two.count == 200)
+      }
+      let deadlocks = try ledger.connect().number(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+      #expect(deadlocks == 0)
+      for store in [first, second] { try await store.close() }
+    }
+
     @Test("A store that is closed gives back downloads that another transaction has locked")
     func closing() async throws {
       let ledger = try TestLedger()

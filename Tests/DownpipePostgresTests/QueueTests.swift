@@ -73,7 +73,16 @@
       let (ledger, store) = try await store(2_000)
       let connection = try ledger.connect()
       _ = try connection.run("ANALYZE download", prepares: false)
-      _ = try connection.run("SET enable_seqscan = off", prepares: false)
+      for kind in ["seqscan", "bitmapscan"] { _ = try connection.run("SET enable_\(kind) = off", prepares: false) }
+      let page = try connection.all(
+        "EXPLAIN SELECT * FROM \(LedgerTables.queue("TRUE", 10)) ORDER BY \(Schema.order) LIMIT 10"
+      ).compactMap { $0[0] }
+      for index in ["download_ready", "download_delayed", "download_dependent"] {
+        #expect(page.contains { $0.contains("Index Scan using \(index)") }, "\(page)")
+      }
+      // Of those that wait for a time.
+      #expect(page.count { $0.contains("Sort Key") } <= 2, "\(page)")
+      _ = try connection.run("SET enable_bitmapscan = on", prepares: false)
       for phases in [[.waiting], [.transferring, .processing], [.failed]] as [Set<DownloadState.Phase>] {
         let plan = try connection.all("EXPLAIN SELECT * FROM download WHERE \(Condition.isIn(phases))")
         #expect(!plan.contains { $0[0]?.contains("Seq Scan") == true }, "\(phases)")

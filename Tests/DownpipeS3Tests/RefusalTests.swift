@@ -118,6 +118,22 @@
       }
     }
 
+    @Test(arguments: ["PreconditionFailed", "NoSuchUpload", "InvalidPart"])
+    func `an error after the status that no retry mends is asked for once`(code: String) async throws {
+      try await withScriptedServer { request in
+        request.method == "POST" ? .refusal(200, code) : ScriptedReply(404)
+      } _: { server in
+        let uploads = MultipartUploads(client: try S3Client(.scripted(server)), bucket: "bucket")
+        do {
+          let outcome = try await uploads.complete("key", "u", [], onlyIfNew: true)
+          #expect(outcome == (code == "NoSuchUpload" ? .unknownUpload : .exists) && code != "InvalidPart")
+        } catch let error as DownloadError {
+          #expect(error.code == .processing && code == "InvalidPart", "\(error)")
+        }
+        #expect(server.requests.count == 1)
+      }
+    }
+
     @Test func `an upload ends whole at a storage that slows it down at each step`() async throws {
       let bytes = randomBytes((10 << 20) + 7)
       let stored = Mutex<[Int: Int]>([:])

@@ -102,7 +102,7 @@
         pointer,
         { context, socket in
           context.map { Unmanaged<IdleConnections>.fromOpaque($0).takeUnretainedValue() }?.forget(socket)
-          return close(socket)
+          return SocketClosing.close(socket)
         }, Unmanaged.passUnretained(transfer.connections).toOpaque())
     }
   }

@@ -81,6 +81,9 @@
 
     deinit { PQfinish(handle) }
 
+    /// The descriptor of the socket; negative if there is none.
+    var socket: CInt { PQsocket(handle) }
+
     private static func withPointers<Result>(
       _ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
     ) -> Result {

@@ -37,6 +37,30 @@
       state = Mutex(State(idle: (0..<max(1, connections)).map { _ in Place() }))
     }
 
+    /// Calls `body` with a connection, on a thread that it may block, and ends the connection when the task is cancelled: for
+    /// what may take long and changes nothing.
+    ///
+    /// - Throws: As ``withConnection(_:)``, and `CancellationError` if the task was cancelled.
+    func withCancellableConnection<Value: Sendable>(
+      _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+    ) async throws -> Value {
+      let call = CancellableCall()
+      return try await withTaskCancellationHandler {
+        do {
+          return try await withConnection { connection in
+            try call.begin(connection.socket)
+            defer { call.end() }
+            return try body(connection)
+          }
+        } catch {
+          try Task.checkCancellation()
+          throw error
+        }
+      } onCancel: {
+        call.cancel()
+      }
+    }
+
     /// Calls `body` with a connection, on a thread that it may block.
     ///
     /// - Throws: `CancellationError` if the task is cancelled while all connections are in use, ``PostgresFault``, and errors

@@ -68,7 +68,7 @@
         "SELECT nextval('generation') FROM generate_series(1, $1)", [.integer(Int64(additions.count))])
       let ranking = try rankingToWrite()
       var records: [DownloadRecord] = []
-      var kinds: [ColumnValue] = []
+      var kinds: [Kind] = []
       for (addition, generation) in zip(additions, generations) {
         var record = DownloadRecord(
           request: addition.request, generation: generation, arrival: addition.arrival, rank: Rank(),
@@ -76,10 +76,10 @@
         let kind = Kind(record)
         record.rank = ranking.rank(record.rankingContext(host: kind.candidate.host))
         try record.follow(since: [], isFinished)
-        kinds.append(.integer(try number(of: kind)))
+        kinds.append(kind)
         records.append(record)
       }
-      let inserted = try insert(records, kinds, RecordColumns.new, Self.newInsertion)
+      let inserted = try insert(records, try numbers(of: kinds), RecordColumns.new, Self.newInsertion)
       let new = records.filter { inserted.contains($0.generation) }
       try insertTags(of: new)
       for record in new { try setDependencies(record.waitsFor, of: record.generation, before: []) }
@@ -91,8 +91,7 @@
     /// - Returns: The generations of the inserted ones.
     func insert(_ records: [DownloadRecord]) throws -> Set<Int64> {
       guard !records.isEmpty else { return [] }
-      let kinds = try records.map { ColumnValue.integer(try number(of: Kind($0))) }
-      return try insert(records, kinds, RecordColumns.all, Self.fullInsertion)
+      return try insert(records, try numbers(of: records.map { Kind($0) }), RecordColumns.all, Self.fullInsertion)
     }
 
     /// Inserts records, unless their ids are known.
@@ -101,13 +100,13 @@
     ///   - sql: The ``insertion(_:)`` for these.
     /// - Returns: The generations of the inserted ones.
     private func insert(
-      _ records: [DownloadRecord], _ kinds: [ColumnValue], _ columns: [RecordColumn], _ sql: String
+      _ records: [DownloadRecord], _ kinds: [Int64], _ columns: [RecordColumn], _ sql: String
     ) throws -> Set<Int64> {
       // In the order of the ids: of two calls that add the same ones, one waits for the other, and not each for the other.
       let ids = records.map(\.id)
       let order = records.indices.sorted { ids[$0] < ids[$1] }
       var values = try columns.map { column in try order.map { try column.value(records[$0]) } }
-      values.append(order.map { kinds[$0] })
+      values.append(order.map { .integer(kinds[$0]) })
       let opening = memory.owner.number
       if records.count >= Self.leastCopied {
         let all = CopiedColumns(

@@ -36,11 +36,11 @@
       return records
     }
 
-    /// The first waiting downloads in the order of the queue. The index of those that are ready has this order, and the others
-    /// are sorted: the server does not see that by itself, and would sort all.
-    private static func queue(_ matches: String, _ limit: Int?) -> String {
+    /// The first waiting downloads in the order of the queue. Two indexes have this order, and those that wait for a time are
+    /// sorted: the server does not see that by itself, and would sort all.
+    static func queue(_ matches: String, _ limit: Int?) -> String {
       let limit = limit.map { "LIMIT \($0)" } ?? ""
-      let parts = [Schema.isReady, "(\(Schema.isDelayed) OR \(Schema.isDependent))"].map { part in
+      let parts = [Schema.isReady, Schema.isDelayed, Schema.isDependent].map { part in
         "(SELECT * FROM download WHERE \(part) AND \(matches) ORDER BY \(Schema.order) \(limit))"
       }
       return "(\(parts.joined(separator: " UNION ALL "))) AS download"

@@ -109,6 +109,27 @@
       return found
     }
 
+    /// The numbers of kinds. New ones are inserted in an order that is the same in all transactions: of two that insert the
+    /// same ones, one waits for the other, and not each for the other.
+    func numbers(of kinds: [Kind]) throws -> [Int64] {
+      var new: Set<Kind> = []
+      for kind in kinds where memory.number(of: kind) == nil && newKinds[kind] == nil { new.insert(kind) }
+      for (kind, _) in new.map({ ($0, Self.content(of: $0)) }).sorted(by: { $0.1 < $1.1 }) { _ = try number(of: kind) }
+      return try kinds.map { try number(of: $0) }
+    }
+
+    /// A text that no two kinds have in common.
+    private static func content(of kind: Kind) -> String {
+      let candidate = kind.candidate
+      // No part has this separator, because U+0001 introduces 0 or 1 in each.
+      let parts =
+        [
+          StoredText.stored(candidate.host), kind.location.map { "at \(StoredText.stored($0))" } ?? "",
+          StoredText.key(candidate.intent.rawValue), "\(candidate.priority.rawValue)",
+        ] + candidate.tags.map(StoredText.key).sorted()
+      return parts.joined(separator: "\u{1},")
+    }
+
     /// The number of a kind, which is inserted if it is new.
     func number(of kind: Kind) throws -> Int64 {
       if let known = memory.number(of: kind) ?? newKinds[kind] { return known }
@@ -116,9 +137,7 @@
       let tags = candidate.tags.map(StoredText.key).sorted()
       let (host, intent) = (StoredText.stored(candidate.host), StoredText.key(candidate.intent.rawValue))
       let location = kind.location.map(StoredText.stored)
-      // No part has this separator, because U+0001 introduces 0 or 1 in each.
-      let parts = [host, location.map { "at \($0)" } ?? "", intent, "\(candidate.priority.rawValue)"] + tags
-      let content = PostgresValue.text(parts.joined(separator: "\u{1},"))
+      let content = PostgresValue.text(Self.content(of: kind))
       let inserted = try run(
         """
         INSERT INTO kind (digest, host, location, intent, priority, tags)

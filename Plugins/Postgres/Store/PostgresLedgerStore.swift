@@ -75,10 +75,11 @@
 
     // MARK: Calls
 
+    /// - Parameter endsWithTask: Whether it may take long, and ends when the task is cancelled.
     private func read<Value: Sendable>(
-      _ body: @escaping @Sendable (LedgerTables) throws -> Value
+      endsWithTask: Bool = false, _ body: @escaping @Sendable (LedgerTables) throws -> Value
     ) async throws -> Value {
-      try await call { connection, memory in try body(LedgerTables(connection, memory)) }
+      try await call(endsWithTask: endsWithTask) { connection, memory in try body(LedgerTables(connection, memory)) }
     }
 
     /// How often a change is tried that other transactions were in the way of.
@@ -150,11 +151,12 @@
     }
 
     private func call<Value: Sendable>(
-      _ body: @escaping @Sendable (PostgresConnection, StoreMemory) throws -> Value
+      endsWithTask: Bool = false, _ body: @escaping @Sendable (PostgresConnection, StoreMemory) throws -> Value
     ) async throws -> Value {
       guard !isClosed.load(ordering: .acquiring) else { throw PostgresFault.closed.downloadError }
       let memory = memory
       do {
+        if endsWithTask { return try await pool.withCancellableConnection { try body($0, memory) } }
         return try await pool.withConnection { try body($0, memory) }
       } catch {
         throw PostgresFault.translate(error)
@@ -268,7 +270,9 @@
 
     func records(of ids: [DownloadID]) async throws -> [DownloadRecord] { try await read { try $0.records(of: ids) } }
 
-    func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await read { try $0.records(query) } }
+    func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
+      try await read(endsWithTask: true) { try $0.records(query) }
+    }
 
     func records(after generation: Int64, limit: Int) async throws -> [DownloadRecord] {
       try await read { try $0.records(after: generation, limit: limit) }

@@ -4,9 +4,11 @@
 
   extension Condition {
     /// The condition for the rows of `download` that match a filter; `TRUE` for all.
-    mutating func matching(_ filter: DownloadFilter, location: String? = nil) -> String {
+    ///
+    /// - Parameter findsDamaged: Whether rows are found that are active without an owner: only a damaged record is.
+    mutating func matching(_ filter: DownloadFilter, location: String? = nil, findsDamaged: Bool = false) -> String {
       var parts: [String] = []
-      if let phases = filter.phases { parts.append(Self.isIn(phases)) }
+      if let phases = filter.phases { parts.append(Self.isIn(phases, findsDamaged: findsDamaged)) }
       if let tag = filter.tag {
         let key = bind(.key(tag))
         parts.append(
@@ -31,20 +33,21 @@
     mutating func matching(_ selection: LedgerSelection) -> String {
       switch selection {
       case .ids(let ids): "id = ANY(\(bind(.keys(ids))))"
-      case .matching(let filter): matching(filter)
+      // So that it can be removed.
+      case .matching(let filter): matching(filter, findsDamaged: true)
       }
     }
 
     /// The condition for rows of some phases, in the words of the partial indexes, so that the server sees which of them it
     /// can use.
-    static func isIn(_ phases: Set<DownloadState.Phase>) -> String {
-      if phases.count == DownloadState.Phase.allCases.count { return "TRUE" }
+    static func isIn(_ phases: Set<DownloadState.Phase>, findsDamaged: Bool = false) -> String {
       func list(_ isWanted: (DownloadState.Phase) -> Bool) -> String? {
         let names = phases.filter(isWanted).map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
         return names.isEmpty ? nil : "phase IN (\(names))"
       }
+      if phases.count == DownloadState.Phase.allCases.count { return list { _ in true } ?? "FALSE" }
       var parts = phases.contains(.waiting) ? [Schema.isReady, Schema.isDelayed, Schema.isDependent] : []
-      if let active = list(\.isActive) { parts.append("owner IS NOT NULL AND \(active)") }
+      if let active = list(\.isActive) { parts.append(findsDamaged ? active : "owner IS NOT NULL AND \(active)") }
       if let resting = list({ !$0.isActive && $0 != .waiting }) { parts.append(resting) }
       return parts.isEmpty ? "FALSE" : "(\(parts.joined(separator: " OR ")))"
     }

@@ -70,7 +70,10 @@
     /// when it sends the status.
     var lateFailure: S3Failure? {
       guard let document = try? S3Document(body), document.name == "Error" else { return nil }
-      return S3Failure(status: 500, fields: [:], body: body)
+      var failure = S3Failure(status: status, fields: [:], body: body)
+      // The code alone says whether the same request may succeed later.
+      if failure.code.isEmpty { failure.status = 500 }
+      return failure
     }
   }
 #endif

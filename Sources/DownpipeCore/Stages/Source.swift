@@ -162,21 +162,30 @@ public struct SourceRequest: Sendable, Hashable {
 /// is made, the process is stopped and goes on. By then the lease may have ended, and the download, with its place among the
 /// requests that the fleet's limits count, may be another machine's. A source that makes connections checks the lease again
 /// when it has one, right before it sends, and ends with `CancellationError` if it is over.
+///
+/// The sources on libcurl (7.80 or later) do so, by FTP and SFTP after the log-in; those on SwiftNIO and Foundation check it
+/// before they hand a request over.
 public struct RequestLease: Sendable {
-  private let check: (@Sendable () -> Bool)?
+  private let validity: (@Sendable () -> Bool)?
 
   /// Creates a lease.
   ///
   /// - Parameter isValid: Whether the lease has not ended. It is called on any thread, and must not block.
-  public init(isValid: @escaping @Sendable () -> Bool) { check = isValid }
+  public init(isValid: @escaping @Sendable () -> Bool) { validity = isValid }
 
-  private init() { check = nil }
+  private init() { validity = nil }
 
   /// A lease that does not end.
   public static let unlimited = RequestLease()
 
   /// Whether the request may be sent now.
-  public var isValid: Bool { check?() ?? true }
+  public var isValid: Bool { validity?() ?? true }
+
+  /// Checks that the request may be sent now.
+  /// - Throws: `CancellationError` if the lease is over.
+  public func check() throws(CancellationError) {
+    guard isValid else { throw CancellationError() }
+  }
 }
 
 extension RequestLease: Hashable {

@@ -146,7 +146,7 @@ struct ExpiringLeaseTests: EngineSuite {
         return connections == 1
       }
       if isFirst { time.advance(by: .seconds(60)) }
-      guard request.lease.isValid else { throw CancellationError() }
+      try request.lease.check()
       return try await base.open(request)
     }
   }

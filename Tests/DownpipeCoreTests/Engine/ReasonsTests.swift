@@ -98,6 +98,66 @@ struct ReasonsTests: EngineSuite {
     for await _ in changes {}
   }
 
+  /// What the ledger had when it was read may be over when that is known.
+  @Test func whatHasEndedWhileTheQueueWasReadIsNotToldAgain() async throws {
+    let (slow, observer, source) = (FaultyLedger(ledger), RecordingObserver(), FakeSource())
+    let requests = requests(4)
+    for request in requests { source.script(request.url, .init(bytes)) }
+    source.script(requests[2].url, .init(bytes).holding(after: 10_000))
+    let earlier = try await Downloader(options: options) {
+      source
+      FakeGate(.closed("not yet"))
+      storage
+      ledger
+    }
+    try await earlier.add(contentsOf: Array(requests.prefix(2)))
+    await earlier.shutdown()
+    slow.hold(.records, .after)
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(1)
+      observer
+      storage
+      slow
+    }
+    await slow.held(atLeast: 1)
+    for id in ["d0", "d1"] as [DownloadID] { _ = await observer.wait(for: id, toBe: .finished) }
+    // The others wait for its slot, as those that have ended would, too.
+    try await downloader.add(contentsOf: Array(requests.suffix(2)))
+    await source.held(atLeast: 1)
+    slow.release()
+    try await advancing { for _ in 0..<5 { try await settle(downloader) } }
+    source.release()
+    try await downloader.waitUntilIdle()
+    await downloader.shutdown()
+    let ends = observer.events.compactMap { event in
+      if case .state(.finished) = event.kind { event.id.rawValue } else { nil }
+    }
+    #expect(ends.sorted() == ["d0", "d1", "d2", "d3"])
+  }
+
+  /// The next attempt to read it is made after a while, which grows.
+  @Test func aQueueThatCannotBeReadIsReadLater() async throws {
+    let (away, observer) = (FaultyLedger(ledger), RecordingObserver())
+    let source = FakeSource(everyURL: .init(bytes))
+    away.fail(.records, times: 3, with: DownloadError(.ledger, "away"))
+    let downloader = try await Downloader(options: options) {
+      source
+      FakeGate(.closed("not yet"))
+      observer
+      storage
+      away
+    }
+    var pauses: [Duration] = []
+    for call in 1...3 {
+      await away.calls(of: .records, atLeast: call)
+      pauses.append(await time.advanceToNextSleeper())
+    }
+    await away.calls(of: .records, atLeast: 4)
+    #expect(pauses == [.seconds(1), .seconds(2), .seconds(4)])
+    await downloader.shutdown()
+  }
+
   /// A reader can leave out the queue: it gets neither new downloads that wait for a free slot nor their limits, but gates.
   @Test(arguments: [true, false])
   func aReaderFollowsTheQueueOrNot(_ follows: Bool) async throws {

@@ -150,34 +150,44 @@ extension Engine {
   /// Whether there is a watcher for whom the ledger has not been read.
   private var mustFillReasons: Bool {
     let watchers = hub.watchersOfAll
-    return watchers > 0 && state.reasons.filledFor != watchers && !state.mode.fillsReasons
+    return watchers > 0 && state.reasons.filledFor != watchers && !state.mode.fillsReasons && !state.mode.isStopping
   }
 
   /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
   /// there may be thousands of new downloads, which are known. It is done beside the turns: in a ledger with millions of
   /// downloads it may take a while, and nothing else waits for what only watchers are told.
   func fillReasons() async {
-    defer {
-      state.mode.fillsReasons = false
-      context.mailbox.wake()
-    }
     let watchers = hub.watchersOfAll
     var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
     query.limit = WaitingReasons.most
-    guard let records = try? await store.records(query) else {
+    do {
+      let records = try await store.records(query)
+      state.reasons.failuresToRead = 0
+      follow(records, for: watchers)
+    } catch {
       hub.publishIncomplete()
-      // Then the next turn begins again.
-      return (try? await time.sleep(for: .seconds(1), purpose: .reasons)) ?? ()
+      // Then the next turn begins again. What is asked for each time may be too much for the ledger.
+      let pause = Duration.seconds(1) * (1 << min(state.reasons.failuresToRead, 8))
+      state.reasons.failuresToRead += 1
+      do { try await time.sleep(for: pause, purpose: .reasons) } catch { return }
     }
+    state.mode.fillsReasons = false
+    context.mailbox.wake()
+  }
+
+  /// Follows waiting downloads that the ledger had a moment ago.
+  private func follow(_ records: [DownloadRecord], for watchers: Int) {
+    let changed = state.reasons.endReading()
     state.reasons.filledFor = watchers
-    for record in records where state.slots.runs[record.id] == nil && state.reasons.told[record.id] == nil {
+    for record in records where changed?.contains(record.id) == false {
+      guard state.slots.runs[record.id] == nil, state.reasons.told[record.id] == nil else { continue }
       // The published reason is not known; assume the initial one.
-      if case .waiting(let reason) = state(of: record), reason.dependsOnOthers {
+      if case .waiting(let reason) = self.state(of: record), reason.dependsOnOthers {
         state.reasons.note(record.id, record.candidate, .waiting(.turn), waitsFor: record.waitsFor)
         if !record.waitsFor.isEmpty { state.reasons.setStale(record.id) }
       }
     }
-    if records.count == WaitingReasons.most { hub.publishIncomplete() }
+    if records.count == WaitingReasons.most || changed == nil { hub.publishIncomplete() }
     if !records.isEmpty { state.reasons.mayHaveChanged = true }
   }
 }

@@ -157,6 +157,7 @@ struct EngineState: Sendable {
   /// Begins to read the downloads that waited before there was a watcher.
   mutating func fillReasons() {
     mode.fillsReasons = true
+    reasons.beginReading()
     add(.fillReasons)
   }
 

@@ -27,6 +27,10 @@ struct WaitingReasons: Sendable {
   private(set) var isIncomplete = false
   /// The number of watchers for which older waiting downloads have been read from the ledger.
   var filledFor = 0
+  /// How often they could not be read since they last were.
+  var failuresToRead = 0
+  /// The downloads that have changed since the ledger is being read; `nil` while it is not.
+  private var changedMeanwhile: Set<DownloadID>?
   /// Whether slots, limits or gates have changed since the reasons were computed.
   var mayHaveChanged = false
   /// Whether a timer is set, after which the reasons are compared with the published ones.
@@ -67,6 +71,7 @@ struct WaitingReasons: Sendable {
   }
 
   mutating func forget(_ id: DownloadID) {
+    noteMeanwhile(id)
     guard let old = told.removeValue(forKey: id) else { return }
     dependencyCount -= old.waitsFor.count
     for other in old.waitsFor {
@@ -74,6 +79,20 @@ struct WaitingReasons: Sendable {
       if dependents[other]?.isEmpty == true { dependents[other] = nil }
     }
   }
+
+  // The ledger is read while downloads change: what it has told of these may be over.
+
+  /// Begins to note which downloads change.
+  mutating func beginReading() { changedMeanwhile = [] }
+
+  private mutating func noteMeanwhile(_ id: DownloadID) {
+    changedMeanwhile?.insert(id)
+    if let changed = changedMeanwhile, changed.count > Self.most { changedMeanwhile = nil }
+  }
+
+  /// - Returns: The downloads that have changed since ``beginReading()``; `nil` if they are too many, or there were no
+  ///   watchers in between.
+  mutating func endReading() -> Set<DownloadID>? { changedMeanwhile.take() }
 
   /// Forgets all downloads, because there are no watchers.
   mutating func forgetAll() { self = WaitingReasons() }
