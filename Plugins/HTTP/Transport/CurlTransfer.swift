@@ -211,6 +211,7 @@
         if !hasOpenedSocket, let socket = connections.socket(of: key) { _ = loop.sockets.add(socket, of: order.id) }
         loop.sockets.keep(key.localPort, of: order.id)
       }
+      connections.use(key)
       // Another address was refused before this one.
       refusal = nil
       lastActivity = loop.now

@@ -101,8 +101,8 @@
       downpipe_set_close_socket(
         pointer,
         { context, socket in
-          context.map { Unmanaged<IdleConnections>.fromOpaque($0).takeUnretainedValue() }?.forget(socket)
-          return SocketClosing.close(socket)
+          let connections = context.map { Unmanaged<IdleConnections>.fromOpaque($0).takeUnretainedValue() }
+          return SocketClosing.close(socket, wasIdle: connections?.forget(socket) ?? false)
         }, Unmanaged.passUnretained(transfer.connections).toOpaque())
     }
   }

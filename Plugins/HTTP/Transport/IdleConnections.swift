@@ -45,14 +45,23 @@
       keys[socket] = key
     }
 
+    /// The connection has a request again.
+    func use(_ key: ConnectionKey) {
+      if let socket = sockets.removeValue(forKey: key) { keys[socket] = nil }
+    }
+
     func addData(_ socket: curl_socket_t, of transfer: CurlTransfer) { dataSockets[socket] = transfer }
 
     /// The socket is about to be closed.
-    func forget(_ socket: curl_socket_t) {
+    /// - Returns: Whether its connection was idle.
+    func forget(_ socket: curl_socket_t) -> Bool {
       open.forget(socket)
-      if let key = keys.removeValue(forKey: socket) { sockets[key] = nil }
-      guard !dataSockets.isEmpty, let transfer = dataSockets.removeValue(forKey: socket) else { return }
-      if Self.hasPlainBytes(socket) { transfer.noteUnreadBytes() }
+      let key = keys.removeValue(forKey: socket)
+      if let key { sockets[key] = nil }
+      if !dataSockets.isEmpty, let transfer = dataSockets.removeValue(forKey: socket), Self.hasPlainBytes(socket) {
+        transfer.noteUnreadBytes()
+      }
+      return key != nil
     }
 
     /// Whether the server has sent nothing and has not closed the connection.

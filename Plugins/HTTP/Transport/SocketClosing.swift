@@ -15,9 +15,10 @@
   /// process has ended. A request that was given up while the network was away would reach the server when it is back, when
   /// another worker has the download, and its place among the requests that the fleet may send to the host.
   enum SocketClosing {
-    /// Closes a socket. What the server has not acknowledged is discarded, and the connection is reset.
-    static func close(_ socket: curl_socket_t) -> CInt {
-      if hasUnacknowledged(socket) {
+    /// Closes a socket. What the server has not acknowledged is discarded, and the connection is reset; after the last answer of
+    /// an idle one that is a farewell, which the server may have.
+    static func close(_ socket: curl_socket_t, wasIdle: Bool) -> CInt {
+      if !wasIdle, hasUnacknowledged(socket) {
         var reset = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
       }
