@@ -6,6 +6,8 @@
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 static inline const curl_version_info_data *downpipe_version_info(void) {
   return curl_version_info(CURLVERSION_NOW);
@@ -71,6 +73,24 @@ static inline CURLcode downpipe_set_open_socket(CURL *easy, curl_opensocket_call
 static inline CURLcode downpipe_set_close_socket(CURL *easy, curl_closesocket_callback callback, void *data) {
   CURLcode code = curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
   return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, data);
+}
+
+// The number of bytes that were sent and that the other side has not acknowledged; negative if that cannot be told.
+static inline int downpipe_unacknowledged_bytes(curl_socket_t descriptor) {
+  int count = 0;
+#ifdef SO_NWRITE
+  socklen_t size = sizeof count;
+  int result = getsockopt(descriptor, SOL_SOCKET, SO_NWRITE, &count, &size);
+#else
+  int result = ioctl(descriptor, TIOCOUTQ, &count);
+#endif
+  return result == 0 ? count : -1;
+}
+
+// Lets the next close discard what was not acknowledged, and reset the connection.
+static inline void downpipe_discard_on_close(curl_socket_t descriptor) {
+  struct linger setting = {1, 0};
+  setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &setting, sizeof setting);
 }
 
 // Copies the bytes. CURLE_UNKNOWN_OPTION before 7.77.

@@ -102,7 +102,7 @@
         pointer,
         { context, socket in
           let connections = context.map { Unmanaged<IdleConnections>.fromOpaque($0).takeUnretainedValue() }
-          return SocketClosing.close(socket, wasIdle: connections?.forget(socket) ?? false)
+          return SocketClosing.closeSocket(socket, wasIdle: connections?.forget(socket) ?? false)
         }, Unmanaged.passUnretained(transfer.connections).toOpaque())
     }
   }

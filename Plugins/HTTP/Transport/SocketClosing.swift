@@ -17,28 +17,9 @@
   enum SocketClosing {
     /// Closes a socket. What the server has not acknowledged is discarded, and the connection is reset; after the last answer of
     /// an idle one that is a farewell, which the server may have.
-    static func close(_ socket: curl_socket_t, wasIdle: Bool) -> CInt {
-      if !wasIdle, hasUnacknowledged(socket) {
-        var reset = linger(l_onoff: 1, l_linger: 0)
-        _ = setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
-      }
-      #if canImport(Glibc)
-        return Glibc.close(socket)
-      #elseif canImport(Musl)
-        return Musl.close(socket)
-      #else
-        return Darwin.close(socket)
-      #endif
-    }
-
-    private static func hasUnacknowledged(_ socket: curl_socket_t) -> Bool {
-      var count: CInt = 0
-      #if canImport(Darwin)
-        var size = socklen_t(MemoryLayout<CInt>.size)
-        return getsockopt(socket, SOL_SOCKET, SO_NWRITE, &count, &size) == 0 && count > 0
-      #else
-        return ioctl(socket, UInt(TIOCOUTQ), &count) == 0 && count > 0
-      #endif
+    static func closeSocket(_ socket: curl_socket_t, wasIdle: Bool) -> CInt {
+      if !wasIdle, downpipe_unacknowledged_bytes(socket) > 0 { downpipe_discard_on_close(socket) }
+      return close(socket)
     }
   }
 #endif
