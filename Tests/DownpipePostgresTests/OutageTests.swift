@@ -105,7 +105,9 @@
       let before = added.value.count
       await added.wait { $0.count >= before + 100 }
       mustEnd.update { $0 = true }
-      #expect(try await adding.value > 0)
+      // After a crash the server may be back before an addition fails.
+      let failures = try await adding.value
+      #expect(how == .crashedProcess || failures > 0)
       let ids = added.value
       #expect(Set(try await store.records(of: ids).map(\.id)) == Set(ids))
       // Additions whose answers were lost may be there, too.
