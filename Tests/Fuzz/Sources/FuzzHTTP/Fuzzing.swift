@@ -55,7 +55,7 @@ final class Fuzzing: Sendable {
     state.withLock { state in
       if let session = state.sessions[kind] { return session }
       do {
-        let session = try HTTPSession(configuration(kind), lanes: 1)
+        let session = try HTTPSession(configuration(kind), threads: 1)
         state.sessions[kind] = session
         return session
       } catch { fail("no session: \(error)") }

@@ -190,7 +190,7 @@ extension Scenarios {
     setrlimit(numericCast(RLIMIT_NOFILE.rawValue), &none)
     var configuration = HTTPSource.Configuration()
     configuration.proxy = .none
-    let session = try HTTPSession(configuration, lanes: 1)
+    let session = try HTTPSession(configuration, threads: 1)
     // Its thread has begun by then.
     try await Task.sleep(for: .milliseconds(100))
     setrlimit(numericCast(RLIMIT_NOFILE.rawValue), &usual)

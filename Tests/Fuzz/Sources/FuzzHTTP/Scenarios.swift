@@ -37,7 +37,7 @@ struct Scenarios: Sendable {
     var configuration = HTTPSource.Configuration()
     configuration.proxy = .none
     configure(&configuration, url)
-    let session = try HTTPSession(configuration, lanes: 2)
+    let session = try HTTPSession(configuration, threads: 2)
     for _ in 0..<times {
       server.serve(script)
       try await work(session, url, server)
