@@ -102,6 +102,11 @@
       try setDependencies(record.waitsFor, of: record.generation, before: [])
       moved(from: nil, to: .waiting)
       if record.isReady { noteWaiting(record, in: lane) }
+      if addition.isPaused {
+        let waiting = record
+        record.apply(.pause)
+        try write(record, over: waiting, opening: lane.opening)
+      }
       return LedgerAddOutcome(isNew: true, record: record)
     }
 

@@ -84,6 +84,12 @@
       try insertTags(of: new)
       for record in new { try setDependencies(record.waitsFor, of: record.generation, before: []) }
       moved(new.count, from: nil, to: .waiting)
+      for index in records.indices
+      where additions[index].isPaused && inserted.contains(records[index].generation) {
+        let waiting = records[index]
+        records[index].apply(.pause)
+        try write(records[index], over: waiting, isTaken: true)
+      }
       return records.map { inserted.contains($0.generation) ? $0 : nil }
     }
 

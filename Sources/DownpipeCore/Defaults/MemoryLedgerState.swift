@@ -165,6 +165,7 @@ struct MemoryLedgerState: Sendable {
     let candidate = record.candidate.withoutSize
     record.rank = ranking.rank(record.rankingContext(host: candidate.host))
     record.follow(since: []) { isFinished($0) }
+    if addition.isPaused { record.apply(.pause) }
     set(Entry(record: record, addedBy: owner, candidate: candidate))
     return LedgerAddOutcome(isNew: true, record: record)
   }

@@ -25,7 +25,7 @@ public import Foundation
 /// **Ids.** A child's id is made of the id of the parent, and of the child's URL and destination; the id of the returned
 /// request is replaced, also in ``DownloadRequest/after`` of the others. So an artifact that is processed again, after a
 /// crash, by another process or after a restart, gives the same downloads: they are updated by the rules of
-/// ``Downloader/add(_:ifKnown:)``, and none is added twice. A URL that occurs twice with one destination is one download.
+/// ``Downloader/add(_:ifKnown:paused:)``, and none is added twice. A URL that occurs twice with one destination is one download.
 /// All descendants of a download have the tag ``tag(of:)``, for queries and commands:
 ///
 /// ```swift

@@ -14,12 +14,16 @@ public import Foundation
   public var lost: StoredArtifact?
   /// What happens to a download whose id is known.
   public var ifKnown: KnownDownload
+  /// Whether a new download is paused from the start: no owner can lease it before it is resumed. A known download keeps
+  /// its phase.
+  public var isPaused: Bool
 
   /// Creates an addition.
   public init(
     request: DownloadRequest, arrival: Int64, location: String? = nil, lost: StoredArtifact? = nil,
-    ifKnown: KnownDownload = .update
+    ifKnown: KnownDownload = .update, isPaused: Bool = false
   ) {
+    self.isPaused = isPaused
     self.request = request
     self.arrival = arrival
     self.location = location

@@ -12,7 +12,7 @@ extension ProcessingContext {
   /// - Parameters:
   ///   - children: The downloads, whose ids the step has chosen.
   ///   - limits: The bounds on the descendants of the download that the app has added.
-  /// - Throws: ``DownloadError`` with `.followUpLimit`, and those of ``Downloader/add(contentsOf:ifKnown:)``;
+  /// - Throws: ``DownloadError`` with `.followUpLimit`, and those of ``Downloader/add(contentsOf:ifKnown:paused:)``;
   ///   `CancellationError` when the run has been stopped.
   public func add(_ children: [DownloadRequest], within limits: FollowUpLimits = FollowUpLimits()) async throws {
     try await adder(children, limits)

@@ -50,6 +50,19 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a"), expected, "the record in the ledger")
       try expectEqual(try await store.record("b"), nil, "the record of an unknown id")
     }
+    await report.check("added-paused", "a new download can be paused from the start; a known one keeps its phase") {
+      let (_, store) = try await filled(["a"])
+      var additions = [try Self.addition("a", order: 1), try Self.addition("b", order: 2, tags: ["t"])]
+      for index in additions.indices { additions[index].isPaused = true }
+      let outcomes = try await store.add(additions, at: Self.time(1))
+      try expectEqual(outcomes.map(\.record.phase), [.waiting, .paused], "the phases of the outcomes")
+      try expectEqual(try await store.known("b"), outcomes[1].record, "the record in the ledger")
+      try expectEqual(try await store.counts(.all), [.waiting: 1, .paused: 1], "the numbers of downloads")
+      try expectEqual(try await store.counts(.tag("t")), [.paused: 1], "the numbers of downloads with the tag")
+      try expectEqual(try await store.leased().map(\.id), ["a"], "what can be leased")
+      _ = try await store.transition(.ids(["b"]), .resume, at: Self.time(2))
+      try expectEqual(try await store.leased().map(\.id), ["b"], "what can be leased after it was resumed")
+    }
     await report.check("add-keeps-order", "the order of the result is that of the additions; an id may come twice") {
       let (_, store) = try await opened()
       var again = try Self.addition("b", order: 4)

@@ -31,6 +31,23 @@ struct DownloaderControlTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test func addedPausedNothingIsFetchedBeforeItIsResumed() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"), paused: true)
+    #expect(download.isNew)
+    #expect(try await download.status.state == .paused)
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.isEmpty)
+    // A known download keeps its phase.
+    #expect(try await downloader.add(DownloadRequest(url, id: "a")).status.state == .paused)
+    #expect(try await download.resume())
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    _ = try await downloader.add(DownloadRequest(url, id: "a"), paused: true)
+    #expect(try await download.status.state.phase == .finished)
+    await downloader.shutdown()
+  }
+
   @Test func cancellingRemovesTheBytes() async throws {
     let source = FakeSource([url: [.init(bytes).holding(after: 40_000), .init(bytes)]])
     let downloader = try await downloader(source)

@@ -134,45 +134,50 @@ public final class Downloader: Sendable {
   /// added after the call of ``remove(_:deletingFile:)`` is a new download.
   ///
   /// Each call commits to the ledger before it returns. To add thousands of downloads, call
-  /// ``add(contentsOf:ifKnown:)``, which commits once for all of them, or call this method from many tasks at once:
+  /// ``add(contentsOf:ifKnown:paused:)``, which commits once for all of them, or call this method from many tasks at once:
   /// concurrent calls are committed together. 50,000 sequential calls are 50,000 commits; they take SQLite several
   /// seconds, and with the durability `.power` each of them flushes the disk.
   /// - Parameters:
   ///   - request: The URL to download, its destination and its options.
   ///   - ifKnown: How the request affects a download with the same id.
+  ///   - paused: Whether a new download is paused from the start: nothing is fetched before ``resume(_:)``. A known download
+  ///     keeps its phase.
   /// - Returns: A handle for the download.
   /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid,
   ///   expects a digest that no selected step of the pipeline verifies (``DigestVerifying``),
   ///   or downloads would wait for each other in a cycle (``DownloadRequest/after``), `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
   @discardableResult
-  public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {
-    try await add(contentsOf: [request], ifKnown: ifKnown)[0]
+  public func add(
+    _ request: DownloadRequest, ifKnown: KnownDownload = .update, paused: Bool = false
+  ) async throws -> Download {
+    try await add(contentsOf: [request], ifKnown: ifKnown, paused: paused)[0]
   }
 
   /// Adds a download of a URL, with a new id.
   /// - Returns: A handle for the download.
-  /// - Throws: The errors of ``add(_:ifKnown:)``.
+  /// - Throws: The errors of ``add(_:ifKnown:paused:)``.
   @discardableResult
   public func add(_ url: URL) async throws -> Download { try await add(DownloadRequest(url)) }
 
   /// Adds a download of a URL, given as a string, with a new id.
   /// - Returns: A handle for the download.
-  /// - Throws: The errors of ``add(_:ifKnown:)``.
+  /// - Throws: The errors of ``add(_:ifKnown:paused:)``.
   @discardableResult
   public func add(_ url: String) async throws -> Download { try await add(DownloadRequest(url)) }
 
   /// Adds several downloads in one transaction of the ledger: all of them, or none if an error is thrown.
   ///
   /// - Parameters:
-  ///   - requests: The downloads to add; see ``add(_:ifKnown:)``.
+  ///   - requests: The downloads to add; see ``add(_:ifKnown:paused:)``.
   ///   - ifKnown: How a request affects a download with the same id.
+  ///   - paused: Whether new downloads are paused from the start.
   /// - Returns: The handles of the downloads, in the order of the requests.
-  /// - Throws: The errors of ``add(_:ifKnown:)``, for the first invalid request.
+  /// - Throws: The errors of ``add(_:ifKnown:paused:)``, for the first invalid request.
   @discardableResult
   public func add(
-    contentsOf requests: [DownloadRequest], ifKnown: KnownDownload = .update
+    contentsOf requests: [DownloadRequest], ifKnown: KnownDownload = .update, paused: Bool = false
   ) async throws -> [Download] {
-    let tickets = try await engine.add(requests, ifKnown: ifKnown)
+    let tickets = try await engine.add(requests, ifKnown: ifKnown, paused: paused)
     return tickets.map { Download(id: $0.id, isNew: $0.isNew, downloader: self) }
   }
 

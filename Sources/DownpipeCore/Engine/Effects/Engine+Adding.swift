@@ -4,22 +4,23 @@ internal import Foundation
 extension Engine {
   // MARK: Adding
 
-  func add(_ requests: [DownloadRequest], ifKnown: KnownDownload) async throws -> [Download.Ticket] {
+  func add(_ requests: [DownloadRequest], ifKnown: KnownDownload, paused: Bool) async throws -> [Download.Ticket] {
     try checkOpen()
     for request in requests { try check(request) }
     // An earlier removal that waits for a run would remove what is added now.
     let ids = state.commands.concerned(of: requests.map(\.id))
-    guard !ids.isEmpty else { return try await add(requests, ifKnown: ifKnown, if: nil) }
+    guard !ids.isEmpty else { return try await add(requests, ifKnown: ifKnown, paused: paused, if: nil) }
     let number = beginCommand(for: ids)
     defer { state.commands.end(number) }
     while let earlier = state.commands.last(before: number, where: ids.contains) { try await earlier.end.wait() }
-    return try await add(requests, ifKnown: ifKnown, if: nil)
+    return try await add(requests, ifKnown: ifKnown, paused: paused, if: nil)
   }
 
   /// Adds downloads without waiting for commands: a run that adds others must not wait for itself.
   /// - Parameter check: Performed in the turn that adds; if it throws, nothing is added.
   func add(
-    _ requests: [DownloadRequest], ifKnown: KnownDownload, if check: (@Sendable (isolated Engine) async throws -> Void)?
+    _ requests: [DownloadRequest], ifKnown: KnownDownload, paused: Bool = false,
+    if check: (@Sendable (isolated Engine) async throws -> Void)?
   ) async throws -> [Download.Ticket] {
     try await rankOnce()
     let now = time.date
@@ -27,7 +28,7 @@ extension Engine {
     let additions = requests.map { request in
       LedgerAddition(
         request: request, arrival: context.nextArrival(at: now), location: context.storage.location,
-        lost: lost[request.id], ifKnown: ifKnown)
+        lost: lost[request.id], ifKnown: ifKnown, isPaused: paused)
     }
     var outcomes = try await context.mailbox.add(additions, if: check)
     // The disks are asked here, not in a turn: they may not answer.
