@@ -36,6 +36,7 @@ struct BackgroundSession: SourceSession {
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
+    try request.lease.check()
     let fields = try HTTPRequestFields.fields(for: request)
     // The system follows redirects itself.
     let first = try Redirects(request, fields: fields, rules: .init(maximum: 0))

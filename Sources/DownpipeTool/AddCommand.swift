@@ -114,10 +114,10 @@ struct AddCommand: AsyncParsableCommand {
 
     /// The next URLs. What was read before them is added also if they cannot be read.
     mutating func next(of list: URLList?, _ group: inout Batches) async throws -> [String]? {
-      // The next line of a pipe may come in an hour: what the ledger refuses is told before.
-      if plan.inputFile == "-" { try await waitForAll(&group) }
+      // The next line of a pipe may come in an hour: those before are added, and what the ledger refuses is told.
+      if plan.inputFile == "-" { try await finish(&group) }
       do { return try await list?.next() } catch {
-        try await waitForAll(&group)
+        try await finish(&group)
         throw error
       }
     }

@@ -86,6 +86,10 @@
       for phases in [[.waiting], [.transferring, .processing], [.failed]] as [Set<DownloadState.Phase>] {
         let plan = try connection.all("EXPLAIN SELECT * FROM download WHERE \(Condition.isIn(phases))")
         #expect(!plan.contains { $0[0]?.contains("Seq Scan") == true }, "\(phases)")
+        // What bulk commands ask for.
+        var text = Condition()
+        let bulk = text.matching(LedgerSelection.matching(.phases(phases)))
+        #expect(bulk == Condition.isIn(phases))
       }
       try await store.close()
     }

@@ -100,14 +100,15 @@
       }
     }
 
-    @Test func `an answer that becomes an error after its status is tried again`() async throws {
+    @Test(arguments: ["InternalError", "SlowDownWrite", "XMinioWriteQuorum", ""])
+    func `an answer that becomes an error after its status is tried again`(code: String) async throws {
       let hasFailed = Atomic(false)
       try await withScriptedServer { request in
         guard request.method == "POST" else { return ScriptedReply(404) }
         return hasFailed.exchange(true, ordering: .relaxed)
           ? ScriptedReply(
             200, body: .text("<CompleteMultipartUploadResult><ETag>\"e\"</ETag></CompleteMultipartUploadResult>"))
-          : .refusal(200, "InternalError")
+          : .refusal(200, code)
       } _: { server in
         let time = VirtualTime()
         let uploads = MultipartUploads(client: try S3Client(.scripted(server) { $0.time = time }), bucket: "bucket")

@@ -211,7 +211,7 @@
         if !hasOpenedSocket, let socket = connections.socket(of: key) { _ = loop.sockets.add(socket, of: order.id) }
         loop.sockets.keep(key.localPort, of: order.id)
       }
-      connections.use(key)
+      connections.use(key, by: ObjectIdentifier(self))
       // Another address was refused before this one.
       refusal = nil
       lastActivity = loop.now
@@ -288,13 +288,13 @@
       settle(reason.map { .failure($0) } ?? handler.end(code, of: self))
     }
 
-    /// Remembers the socket of a connection that may be used again. On one of HTTP/2 frames come at any time.
+    /// Remembers the socket of a connection that may be used again.
     private func noteConnection() {
-      guard let connection, let handle, handle.number(CURLINFO_HTTP_VERSION) < Int(CURL_HTTP_VERSION_2_0) else {
-        return
-      }
+      guard let connection, let handle else { return }
       let socket = downpipe_get_socket(handle.pointer)
-      if socket != CURL_SOCKET_BAD { connections.add(socket, connection) }
+      connections.release(
+        connection, by: ObjectIdentifier(self), keeping: socket == CURL_SOCKET_BAD ? nil : socket,
+        isShared: handle.number(CURLINFO_HTTP_VERSION) >= Int(CURL_HTTP_VERSION_2_0))
     }
 
     // MARK: Ends

@@ -22,13 +22,18 @@
     }
   }
 
-  /// The sockets of a thread's connections that carry one request at a time, to check one before it is used again.
+  /// The sockets of a thread's connections that have carried a request, to check one before it is used again, and to know
+  /// which of them are idle when they are closed.
   ///
   /// Bytes that come after the end of a response would be taken for the next response: another file would get them. libcurl
   /// (7.88) does not look. (It closes a connection when such bytes come with the end of the response.)
   final class IdleConnections {
+    /// Those of connections that carry one request at a time.
     private var sockets: [ConnectionKey: curl_socket_t] = [:]
     private var keys: [curl_socket_t: ConnectionKey] = [:]
+    /// The transfers whose requests the connections carry. libcurl hands a connection to the next transfer before it says
+    /// that the last one has finished.
+    private var users: [ConnectionKey: ObjectIdentifier] = [:]
     /// The data connections of FTP, with their transfers.
     private var dataSockets: [curl_socket_t: CurlTransfer] = [:]
     private let open: OpenSockets
@@ -40,14 +45,21 @@
     /// A new socket has this number: libcurl has closed an earlier one, whose connection was not made, without a callback.
     func forgetData(_ socket: curl_socket_t) { if !dataSockets.isEmpty { dataSockets[socket] = nil } }
 
-    func add(_ socket: curl_socket_t, _ key: ConnectionKey) {
-      sockets[key] = socket
-      keys[socket] = key
-    }
+    /// A connection has a request, maybe another one of the same transfer.
+    func use(_ key: ConnectionKey, by transfer: ObjectIdentifier) { users[key] = transfer }
 
-    /// The connection has a request again.
-    func use(_ key: ConnectionKey) {
-      if let socket = sockets.removeValue(forKey: key) { keys[socket] = nil }
+    /// The request of a transfer is over.
+    ///
+    /// - Parameters:
+    ///   - socket: That of the connection, if it may be used again.
+    ///   - isShared: Whether the connection carries several requests at a time: frames come at any time.
+    func release(
+      _ key: ConnectionKey, by transfer: ObjectIdentifier, keeping socket: curl_socket_t?, isShared: Bool = false
+    ) {
+      if users[key] == transfer { users[key] = nil }
+      guard let socket else { return }
+      keys[socket] = key
+      if !isShared { sockets[key] = socket }
     }
 
     func addData(_ socket: curl_socket_t, of transfer: CurlTransfer) { dataSockets[socket] = transfer }
@@ -57,11 +69,11 @@
     func forget(_ socket: curl_socket_t) -> Bool {
       open.forget(socket)
       let key = keys.removeValue(forKey: socket)
-      if let key { sockets[key] = nil }
+      if let key, sockets[key] == socket { sockets[key] = nil }
       if !dataSockets.isEmpty, let transfer = dataSockets.removeValue(forKey: socket), Self.hasPlainBytes(socket) {
         transfer.noteUnreadBytes()
       }
-      return key != nil
+      return key.map { users[$0] == nil } ?? false
     }
 
     /// Whether the server has sent nothing and has not closed the connection.
@@ -74,7 +86,7 @@
 
     /// Lets libcurl send its farewell on each idle connection, and not wait for the answer.
     func endReading() {
-      for socket in keys.keys { shutdown(socket, Int32(SHUT_RD)) }
+      for (socket, key) in keys where users[key] == nil { shutdown(socket, Int32(SHUT_RD)) }
     }
 
     /// Whether there are bytes that were not read, other than a record of TLS: that may be its end.

@@ -97,9 +97,9 @@
 
     // MARK: Updating and removing
 
-    private func generations(_ selection: LedgerSelection) throws -> [Int64] {
+    private func generations(_ selection: LedgerSelection, findsDamaged: Bool = false) throws -> [Int64] {
       var text = Condition()
-      let matches = text.matching(selection)
+      let matches = text.matching(selection, findsDamaged: findsDamaged)
       return try numbers("SELECT generation FROM download WHERE \(matches) ORDER BY generation", text.values)
     }
 
@@ -121,7 +121,7 @@
 
     func remove(_ selection: LedgerSelection, _ choose: (DownloadRecord) -> Bool) throws -> Int {
       var count = 0
-      for some in try generations(selection).chunked {
+      for some in try generations(selection, findsDamaged: true).chunked {
         let found = try locked(Array(some), where: "(owner IS NULL OR owner = \(memory.owner.number))")
         let chosen = found.filter { choose($0.record) }
         try delete(chosen)

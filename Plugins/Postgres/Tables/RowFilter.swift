@@ -30,11 +30,12 @@
     }
 
     /// The condition for the rows of a selection.
-    mutating func matching(_ selection: LedgerSelection) -> String {
+    ///
+    /// - Parameter findsDamaged: As for a filter; no index has such rows.
+    mutating func matching(_ selection: LedgerSelection, findsDamaged: Bool = false) -> String {
       switch selection {
       case .ids(let ids): "id = ANY(\(bind(.keys(ids))))"
-      // So that it can be removed.
-      case .matching(let filter): matching(filter, findsDamaged: true)
+      case .matching(let filter): matching(filter, findsDamaged: findsDamaged)
       }
     }
 

@@ -31,6 +31,16 @@
         ].contains(code)
     }
 
+    /// The code says that the same request fails each time, or with the same keys.
+    var isFinal: Bool {
+      [
+        "PreconditionFailed", "NoSuchUpload", "NoSuchBucket", "NoSuchKey", "InvalidPart", "InvalidPartOrder",
+        "EntityTooSmall", "EntityTooLarge", "MalformedXML", "InvalidRequest", "InvalidArgument", "MethodNotAllowed",
+        "NotImplemented", "AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidAccessKeyId",
+        "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed",
+      ].contains(code)
+    }
+
     /// The keys are too old, and others may be had.
     var needsNewCredentials: Bool { ["ExpiredToken", "TokenRefreshRequired", "InvalidToken"].contains(code) }
 

@@ -71,8 +71,9 @@
     var lateFailure: S3Failure? {
       guard let document = try? S3Document(body), document.name == "Error" else { return nil }
       var failure = S3Failure(status: status, fields: [:], body: body)
-      // The code alone says whether the same request may succeed later.
-      if failure.code.isEmpty { failure.status = 500 }
+      // Servers of this protocol have codes of their own for what passes, such as XMinioWriteQuorum; the usual status of such
+      // an error would say so.
+      if !failure.isFinal { failure.status = 500 }
       return failure
     }
   }

@@ -87,7 +87,10 @@ struct WaitingReasons: Sendable {
 
   private mutating func noteMeanwhile(_ id: DownloadID) {
     changedMeanwhile?.insert(id)
-    if let changed = changedMeanwhile, changed.count > Self.most { changedMeanwhile = nil }
+    guard let changed = changedMeanwhile, changed.count > Self.most else { return }
+    changedMeanwhile = nil
+    // What is read cannot be told from what is over: those that waited before are not followed.
+    isIncomplete = true
   }
 
   /// - Returns: The downloads that have changed since ``beginReading()``; `nil` if they are too many, or there were no

@@ -40,6 +40,18 @@ struct WaitingReasonsTests {
     #expect(reasons.unknown(of: ["a", "b", "c"]) == ["a"])
   }
 
+  @Test func tooManyChangesDuringAReadingLeaveItIncomplete() {
+    var reasons = WaitingReasons()
+    reasons.beginReading()
+    for index in 0..<WaitingReasons.most { reasons.note(DownloadID("\(index)"), one, .transferring) }
+    #expect(!reasons.isIncomplete)
+    #expect(reasons.endReading()?.count == WaitingReasons.most)
+    reasons.beginReading()
+    for index in 0...WaitingReasons.most { reasons.note(DownloadID("\(index)"), one, .transferring) }
+    #expect(reasons.endReading() == nil)
+    #expect(reasons.told.isEmpty && reasons.isIncomplete)
+  }
+
   @Test func noMoreAreFollowedThanABatchHolds() {
     var reasons = WaitingReasons()
     for index in 0...WaitingReasons.most { reasons.note(DownloadID("\(index)"), one, .waiting(.turn)) }
