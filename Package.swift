@@ -54,6 +54,9 @@ let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClien
 // Apps for other platforms cannot start programs.
 let command: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Command"])
 let postgres: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Postgres"])
+let rpc: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["RPC"])
+// What needs a server.
+let server: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["RPC", "Postgres"])
 let signature: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Signature"])
 
 let package = Package(
@@ -77,6 +80,7 @@ let package = Package(
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
     .library(name: "DownpipePostgres", targets: ["DownpipePostgres"]),
+    .library(name: "DownpipeRPC", targets: ["DownpipeRPC"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeArchive", targets: ["DownpipeArchive"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
@@ -108,6 +112,8 @@ let package = Package(
       description: "DownpipeSignature: signatures of minisign and Ed25519 (needs libsodium); OpenPGP needs no trait."),
     .trait(
       name: "Postgres", description: "DownpipePostgres: a ledger in PostgreSQL that machines share (needs libpq)."),
+    .trait(
+      name: "RPC", description: "DownpipeRPC: clients of aria2 drive a downloader; events and metrics over HTTP."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -137,6 +143,18 @@ let package = Package(
     .target(name: "DownpipeXML", swiftSettings: strict),
     // What ledgers in SQL databases share: a record as columns, and the lifecycle as SQL. No product.
     .target(name: "DownpipeColumns", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // The lines of --json, also for clients of a server. No product.
+    .target(name: "DownpipeJSON", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // A server of HTTP and WebSocket with bounds, for the plug-in RPC and for the tool. No product.
+    .target(
+      name: "DownpipeServer",
+      dependencies: [
+        .product(name: "NIOCore", package: "swift-nio", condition: server),
+        .product(name: "NIOPosix", package: "swift-nio", condition: server),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: server),
+        .product(name: "NIOWebSocket", package: "swift-nio", condition: server),
+      ],
+      swiftSettings: strict),
     // Calls of the C library that Swift's module of it lacks.
     .target(name: "CFileCalls"),
     .systemLibrary(
@@ -199,6 +217,12 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
     plugin("Postgres", ["DownpipeColumns", "DownpipePOSIX", .target(name: "CPostgres", condition: postgres)]),
+    plugin(
+      "RPC",
+      [
+        "DownpipeServer", "DownpipeJSON", "DownpipeMetalink", "DownpipeChecksum", "DownpipePOSIX",
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
@@ -242,14 +266,12 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeURLSession", "DownpipeAppleResumeData",
-        "DownpipeArchive", "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink", "DownpipeS3",
+        "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeJSON", "DownpipeServer", "DownpipeRPC",
+        "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeArchive", "DownpipeCommand", "DownpipeSignature",
+        "DownpipeMetalink", "DownpipeS3",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
-        // The endpoint of a worker.
-        .product(name: "NIOCore", package: "swift-nio", condition: postgres),
-        .product(name: "NIOPosix", package: "swift-nio", condition: postgres),
-        .product(name: "NIOHTTP1", package: "swift-nio", condition: postgres),
+        .target(name: "DownpipeHTTP", condition: curl),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],
@@ -325,6 +347,7 @@ let package = Package(
       "DownpipeHTTP",
       [
         "DownpipeHTTP", "DownpipeAsyncHTTPClient", "DownpipeCore", "DownpipeTesting",
+        .target(name: "CCurl", condition: curl),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         // A server that speaks TLS.
         .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
@@ -364,6 +387,13 @@ let package = Package(
       [
         "DownpipePostgres", "DownpipeColumns", "DownpipeCore", "DownpipeScheduling", "DownpipeTesting",
         "PostgresCluster",
+      ]),
+    tests("DownpipeServer", ["DownpipeServer", "DownpipeTesting"]),
+    tests(
+      "DownpipeRPC",
+      [
+        "DownpipeRPC", "DownpipeServer", "DownpipeJSON", "DownpipeCore", "DownpipeScheduling", "DownpipeChecksum",
+        "DownpipeTesting",
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(
@@ -413,11 +443,14 @@ let package = Package(
         "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster", "FaultyServer",
         "DownpipeS3", "DownpipeHTTP", "ObjectStorageServer",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
-      ]),
+      ],
+      exclude: ["clients"]),
     tests(
       "DownpipeTool",
       [
-        "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeFiles", "DownpipeTesting",
+        "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeFiles", "DownpipeJSON",
+        "DownpipeServer",
+        "DownpipeTesting",
         .target(name: "DownpipePostgres", condition: postgres),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// `downpipe add`: adds downloads to a ledger, for other commands to run.

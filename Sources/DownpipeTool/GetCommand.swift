@@ -16,9 +16,11 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
+  @OptionGroup(title: "Options for another server") var handOver: HandOverOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
+    if let server = handOver.server { return try await hand(over: server) }
     let run = try await prepared()
     guard input.dryRun else { return try await run.run() }
     var settings = run.settings
@@ -26,6 +28,27 @@ struct GetCommand: AsyncParsableCommand {
     let dryRun = DryRun(plan: run.plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
     let status = try await dryRun.run(run.list)
     if status != 0 { throw ExitCode(status) }
+  }
+
+  /// Hands the downloads over to a server.
+  private func hand(over server: String) async throws {
+    let plan = try input.plan()
+    let refused = [
+      (input.dryRun, "--dry-run"), (input.metalink, "--metalink"), (input.refresh != nil, "--refresh"),
+      (input.priority != nil, "--priority"), (network.logIn.user != nil, "--user"),
+      (network.logIn.bearer != nil, "--bearer"), (steps.isAnyGiven, "an option for finished files"),
+    ]
+    if let option = refused.first(where: \.0)?.1 {
+      throw UsageError("--to and \(option) exclude each other: the server would not know of it")
+    }
+    let list = try plan.inputFile.map(URLList.init)
+    var settings = transfer.settings(directory: "/", ledger: nil)
+    settings.network = try network.settings(for: transfer.source)
+    let handOver = try HandOver(
+      to: server, secretFile: handOver.secretFile, plan: plan,
+      directory: folder.directory == "." ? nil : folder.directory, settings: settings,
+      isJSON: reporting.json, isQuiet: reporting.quiet)
+    if try await handOver.run(list) > 0 { throw ExitCode(1) }
   }
 
   /// Checks all options.

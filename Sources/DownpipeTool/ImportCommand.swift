@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(Ledger) import Downpipe
+import DownpipeJSON
 
 /// `downpipe import`: puts exported downloads into a ledger.
 struct ImportCommand: AsyncParsableCommand {

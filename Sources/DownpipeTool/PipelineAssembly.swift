@@ -10,25 +10,32 @@ extension Pipeline {
   init(
     _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil, log: WorkLog? = nil
   ) throws(UsageError) {
-    let source = try settings.source()
-    let furtherSources = try settings.furtherSources()
-    let ledger = OpeningLedger(base: try settings.ledger?.stage() ?? MemoryLedger(), opening: opening)
+    let parts = try PipelineSources(settings, opening: opening)
+    self.init(Self.stages(settings, parts, log: log, order: PriorityQueue()))
+  }
 
-    self.init {
-      source
-      for further in furtherSources { further }
+  /// The stages of every command.
+  ///
+  /// - Parameter order: The order of the queue.
+  static func stages(
+    _ settings: PipelineSettings, _ parts: PipelineSources, log: WorkLog?, order: some SchedulingPolicy
+  ) -> PipelineStages {
+    @PipelineBuilder func build() -> PipelineStages {
+      parts.source
+      for further in parts.furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
-      ledger
+      parts.ledger
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll, hasLedger: settings.ledger != nil, isForAnyFolder: settings.isForAnyFolder)
       if let log { log }
 
-      PriorityQueue()
+      order
       Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)
       if let most = settings.fleetPerHost { FleetLimits(perHost: most) }
       if let segmented = settings.segmented { segmented }
       if let limit = settings.rateLimit { limit }
+      if let rate = settings.downloadRate { RateLimit(rate, for: .download, id: "DownloadRate") }
       if let rate = settings.fleetRate { RateLimit(rate, across: .fleet, id: "FleetRate") }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
       Retry(
@@ -46,6 +53,7 @@ extension Pipeline {
       CommandStep(rule: settings.programs)
       UploadStep()
     }
+    return build()
   }
 
   /// The pipeline that fetches documents of a command into memory.
@@ -101,4 +109,18 @@ extension FailureTable {
   fileprivate static let commandLineWithReserve =
     commandLine
     .with(.code(.noSpace), .waitForDisk, because: "the user of the command wants it to wait for space")
+}
+
+/// The stages that stay as long as a command runs.
+struct PipelineSources: Sendable {
+  let source: any Source
+  let furtherSources: [any Source]
+  let ledger: OpeningLedger
+
+  /// - Parameter opening: The opening of the ledger, if it has begun.
+  init(_ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil) throws(UsageError) {
+    source = try settings.source()
+    furtherSources = try settings.furtherSources()
+    ledger = OpeningLedger(base: try settings.ledger?.stage() ?? MemoryLedger(), opening: opening)
+  }
 }

@@ -39,7 +39,8 @@ struct RootCommand: AsyncParsableCommand {
       """,
     version: ToolVersion.current,
     subcommands: [
-      GetCommand.self, AddCommand.self, WorkCommand.self, StatusCommand.self, ListCommand.self, ResumeCommand.self,
+      GetCommand.self, AddCommand.self, ServeCommand.self, WorkCommand.self, StatusCommand.self, ListCommand.self,
+      ResumeCommand.self,
       RetryCommand.self, RestartCommand.self, VerifyCommand.self,
       RemoveCommand.self, ExportCommand.self, ImportCommand.self, ImportResumeDataCommand.self,
     ],

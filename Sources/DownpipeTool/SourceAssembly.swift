@@ -93,7 +93,7 @@ private struct NoSource: Source, SourceSession {
 
 #if LIBCURL
   extension HTTPSource.Configuration {
-    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
+    init(_ settings: PipelineSettings) throws(UsageError) {
       let network = settings.network
       self = network.isUntrusted ? .untrusted : HTTPSource.Configuration()
       if let limit = settings.connectTimeLimit { connectTimeLimit = limit }

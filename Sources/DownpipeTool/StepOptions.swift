@@ -95,6 +95,12 @@ struct StepOptions: ParsableArguments {
     }
   }
 
+  /// Whether anything is to happen to finished files.
+  var isAnyGiven: Bool {
+    gunzip || extract || keepTime || !onFinishArg.isEmpty
+      || [checksumFile, signature, pubkey, keyring, name, moveInto, onFinish, uploadTo].contains { $0 != nil }
+  }
+
   /// The steps, and the checksum file on this machine if there is one. Everything is checked that can be checked before
   /// a download.
   ///

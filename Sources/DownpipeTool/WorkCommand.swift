@@ -92,7 +92,7 @@ struct WorkCommand: AsyncParsableCommand {
       }
       if let listen {
         let health = WorkerHealth(downloader, log)
-        let endpoint = try await WorkerEndpoint(listen) { await health.answer($0) }
+        let endpoint = try await WorkerEndpoint(listen) { health.answer($0) }
         group.addTask {
           await health.watch()
           return false

@@ -1,5 +1,6 @@
 import ArgumentParser
 import DownpipeCore
+import DownpipeServer
 import Foundation
 import HangLimit
 import Testing
@@ -49,12 +50,11 @@ struct FleetCommandTests {
 
   @Test("Addresses to listen at")
   func addresses() {
-    func parts(_ text: String) -> String? {
-      WorkerEndpoint.Address(argument: text).map { "\($0.host) \($0.port)" }
-    }
-    #expect(parts("9464") == "127.0.0.1 9464")
-    #expect(parts("0.0.0.0:80") == "0.0.0.0 80")
-    #expect(parts("[::1]:80") == "::1 80")
+    func parts(_ text: String) -> ListenAddress? { WorkerEndpoint.Address(argument: text)?.listen }
+    #expect(parts("9464") == .tcp(host: "127.0.0.1", port: 9464))
+    #expect(parts("0.0.0.0:80") == .tcp(host: "0.0.0.0", port: 80))
+    #expect(parts("[::1]:80") == .tcp(host: "::1", port: 80))
+    #expect(parts("unix:/run/worker") == .unix(path: "/run/worker"))
     for text in ["", "x", ":80", "1:65536", "-1", "host:"] { #expect(parts(text) == nil, "\(text)") }
   }
 

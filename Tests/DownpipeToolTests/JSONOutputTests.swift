@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeJSON
 import Foundation
 import HangLimit
 import Testing
@@ -71,13 +72,16 @@ struct JSONOutputTests {
       var secondsRemaining: Int64?
     }
     let status = Samples.status(received: 1000, total: .known(3000), speed: 500.4)
-    let state = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.stateLine(status).utf8))
+    let state = try JSONDecoder().decode(
+      Event.self, from: Data(StatusLine.state(status, url: status.request.shownURL).utf8))
     #expect(state.event == "state" && state.state == "transferring" && state.total == 3000)
-    let line = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.progressLine(status).utf8))
+    let line = try JSONDecoder().decode(
+      Event.self, from: Data(StatusLine.progress(status, url: status.request.shownURL).utf8))
     #expect(line.event == "progress" && line.bytes == 1000 && line.bytesPerSecond == 500 && line.secondsRemaining == 3)
     let unknown = Samples.status(.waiting(.gate("it is night")), speed: .infinity)
-    let waiting = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.stateLine(unknown).utf8))
+    let waiting = try JSONDecoder().decode(
+      Event.self, from: Data(StatusLine.state(unknown, url: unknown.request.shownURL).utf8))
     #expect(waiting.reason == "it is night" && waiting.total == nil)
-    #expect(JSONOutput.progressLine(unknown).contains(#""bytesPerSecond":null"#))
+    #expect(StatusLine.progress(unknown, url: unknown.request.shownURL).contains(#""bytesPerSecond":null"#))
   }
 }

@@ -1,6 +1,7 @@
 import DownpipeColumns
 @_spi(Ledger) import DownpipeCore
 import DownpipeTesting
+import DownpipeJSON
 import Foundation
 import HangLimit
 import Testing

@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// Why the downloads of a list wait, as far as the ledger and the options of the command tell.

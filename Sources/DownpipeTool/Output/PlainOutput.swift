@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// A line on standard output for each download that has ended; failures, and reasons to wait, on standard error.

@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// The records of a ledger as rows of a table, or as JSON.
@@ -23,7 +24,7 @@ enum RecordTable {
       "path": download.artifact?.place, "bytes": download.artifact?.size.bytes ?? download.progress.received,
       "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
       "bytesFetched": download.bytesFetched, "priority": Int(download.request.priority.rawValue), "reason": reason,
-      "until": download.hindrance?.until?.formatted(.iso8601), "error": download.error.map(JSONOutput.object),
+      "until": download.hindrance?.until?.formatted(.iso8601), "error": download.error.map(StatusLine.error),
     ]
     return object.json
   }

@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// Decides which states are news: a state is news once, and again after it has changed.
@@ -34,16 +35,6 @@ extension DownloadStatus {
     switch state {
     case .waiting(.turn), .waiting(.limit): nil
     case .waiting(let reason): reason
-    default: nil
-    }
-  }
-}
-
-extension WaitingReason {
-  /// When the next attempt starts at the latest.
-  var until: Date? {
-    switch self {
-    case .retry(let date, _), .missing(_, let date, _): date
     default: nil
     }
   }

@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeJSON
 import Foundation
 
 /// Shows what `downpipe get` would do, and writes nothing.
@@ -265,7 +266,7 @@ struct DryRun: Sendable {
       "event": "dryRun", "id": forecast.id.rawValue, "url": forecast.url, "path": forecast.path,
       "total": forecast.total.bytes, "resumable": forecast.isResumable,
       "segments": forecast.connections, "mirrors": forecast.mirrors, "taken": forecast.isTaken,
-      "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(JSONOutput.object),
+      "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(StatusLine.error),
     ]
     return object.json
   }

@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeServer
 import Foundation
 import Synchronization
 
@@ -44,27 +45,23 @@ struct WorkerHealth: Sendable {
 
   private var metrics: String {
     let counts = log.counts
-    var text = ""
-    func add(_ name: String, _ type: String, _ help: String, _ values: [(labels: String, value: Int64)]) {
-      text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
-      for (labels, value) in values { text += "\(name)\(labels) \(value)\n" }
-    }
-    add(
+    var text = PrometheusText()
+    text.add(
       "downpipe_worker_finished_total", "counter", "Downloads that this worker has finished.",
       [("", Int64(counts.tally.finished))])
-    add(
+    text.add(
       "downpipe_worker_failed_total", "counter", "Downloads that have failed here.", [("", Int64(counts.tally.failed))])
-    add("downpipe_worker_bytes_total", "counter", "Bytes of finished files.", [("", counts.tally.finishedBytes)])
-    add("downpipe_worker_running", "gauge", "Downloads that run here.", [("", Int64(counts.running))])
+    text.add("downpipe_worker_bytes_total", "counter", "Bytes of finished files.", [("", counts.tally.finishedBytes)])
+    text.add("downpipe_worker_running", "gauge", "Downloads that run here.", [("", Int64(counts.running))])
     let queue = seen
-    add(
+    text.add(
       "downpipe_ledger_up", "gauge", "Whether the ledger has answered in the last 30 seconds.",
       [("", queue == nil ? 0 : 1)])
     if let queue {
-      add(
+      text.add(
         "downpipe_queue_downloads", "gauge", "Downloads of the ledger by phase, for all workers.",
         DownloadState.Phase.allCases.map { ("{phase=\"\($0.rawValue)\"}", Int64(queue[$0] ?? 0)) })
     }
-    return text
+    return text.text
   }
 }

@@ -1,34 +1,34 @@
 /// One JSON object (RFC 8259) on one line, with its keys in the order of the literal. `JSONEncoder` has no such order.
-struct JSONObject: JSONValue, ExpressibleByDictionaryLiteral {
+package struct JSONObject: JSONConvertible, ExpressibleByDictionaryLiteral {
   private var members = ""
 
-  init(dictionaryLiteral elements: (StaticString, any JSONValue)...) {
+  package init(dictionaryLiteral elements: (StaticString, any JSONConvertible)...) {
     for (key, value) in elements { add(key, value) }
   }
 
-  mutating func add(_ key: StaticString, _ value: any JSONValue) {
+  package mutating func add(_ key: StaticString, _ value: any JSONConvertible) {
     members += (members.isEmpty ? "\"" : ",\"") + "\(key)\":" + value.json
   }
 
-  var json: String { "{\(members)}" }
+  package var json: String { "{\(members)}" }
 }
 
 /// A value of a JSON object.
-protocol JSONValue {
+package protocol JSONConvertible {
   var json: String { get }
 }
 
-extension Int: JSONValue { var json: String { String(self) } }
-extension Int64: JSONValue { var json: String { String(self) } }
-extension Bool: JSONValue { var json: String { self ? "true" : "false" } }
-extension Array: JSONValue where Element: JSONValue {
-  var json: String { "[\(map(\.json).joined(separator: ","))]" }
+extension Int: JSONConvertible { package var json: String { String(self) } }
+extension Int64: JSONConvertible { package var json: String { String(self) } }
+extension Bool: JSONConvertible { package var json: String { self ? "true" : "false" } }
+extension Array: JSONConvertible where Element: JSONConvertible {
+  package var json: String { "[\(map(\.json).joined(separator: ","))]" }
 }
-extension Optional: JSONValue where Wrapped: JSONValue { var json: String { self?.json ?? "null" } }
+extension Optional: JSONConvertible where Wrapped: JSONConvertible { package var json: String { self?.json ?? "null" } }
 
-extension String: JSONValue {
+extension String: JSONConvertible {
   /// Escapes what RFC 8259 requires, and line separators too: every reader takes the object for one line.
-  var json: String {
+  package var json: String {
     if utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }) { return "\"\(self)\"" }
     var text = String.UnicodeScalarView()
     for scalar in unicodeScalars {

@@ -1,0 +1,68 @@
+import DownpipeCore
+import Foundation
+
+/// Options of a download, and those for all.
+extension Aria2 {
+  func options(_ parameters: Parameters) async throws -> JSONValue {
+    let status = try await gids.status(of: try parameters.string(0))
+    var values = defaults(where: \.isOfRequest)
+    values.merge(RequestOptions.given(status.request)) { $1 }
+    return .object(values.mapValues { .string($0) })
+  }
+
+  func globalOptions() async -> JSONValue { .object(defaults { _ in true }.mapValues { .string($0) }) }
+
+  /// The values that hold where nothing else is given: the standard of aria2, then those of this server, then what clients
+  /// have changed.
+  private func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
+    var values: [String: String] = [:]
+    for option in Aria2Option.all.values where isWanted(option) { values[option.name] = option.standard }
+    for (name, value) in configuration.options.merging(settings.value.options, uniquingKeysWith: { $1 }) {
+      if let option = Aria2Option.all[name], isWanted(option) { values[name] = value }
+    }
+    values["dir"] = settings.value.options["dir"] ?? configuration.directory
+    return values
+  }
+
+  /// Options that cannot change once a download exists; aria2 leaves them out, too.
+  private static let fixed: Set<String> = [
+    "gid", "pause", "dry-run", "metalink-base-uri", "parameterized-uri", "checksum",
+  ]
+  private static let placing: Set<String> = ["dir", "out"]
+
+  func changeOption(_ parameters: Parameters) async throws -> JSONValue {
+    let text = try parameters.string(0)
+    let changes = try RequestOptions.values(of: try parameters.object(1)) {
+      $0.isOfRequest && !Self.fixed.contains($0.name)
+    }
+    let status = try await gids.status(of: text)
+    guard !status.state.phase.isFinal else {
+      throw RPCFailure("Cannot change option for GID#\(gids.gid(of: status.id).text)")
+    }
+    let all = settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
+    let isPlaced = changes.keys.contains { Self.placing.contains($0) }
+    _ = try await downloader.update(status.id) { [requestOptions] request in
+      let given = RequestOptions.given(request).merging(changes) { $1 }
+      let digests = request.expectedDigests
+      try requestOptions.apply(all.merging(given) { $1 }, to: &request, isPlaced: isPlaced)
+      request.expectedDigests = digests
+      RequestOptions.setGiven(given, of: &request)
+    }
+    return "OK"
+  }
+
+  /// Those that cannot change while a server runs are left out, as by aria2.
+  private static let fixedForAll: Set<String> = [
+    "gid", "pause", "out", "checksum", "enable-rpc", "daemon", "rpc-listen-port", "rpc-listen-all", "rpc-secure",
+    "rpc-allow-origin-all", "rpc-max-request-size", "disk-cache", "check-certificate", "netrc-path",
+  ]
+
+  func changeGlobalOption(_ parameters: Parameters) async throws -> JSONValue {
+    let changes = try RequestOptions.values(of: try parameters.object(0)) { !Self.fixedForAll.contains($0.name) }
+    // A folder that cannot be used fails here, not at the next download.
+    var probe = DownloadRequest(URL(filePath: "/"))
+    try requestOptions.apply(changes, to: &probe)
+    _ = try await settings.update { $0.options.merge(changes) { $1 } }
+    return "OK"
+  }
+}

@@ -1,0 +1,138 @@
+import DownpipeChecksum
+import DownpipeCore
+import Foundation
+
+/// The options of downloads, as clients give them, and what they make of a request.
+struct RequestOptions: Sendable {
+  /// The absolute path of the folder of all downloads.
+  let directory: String
+
+  /// The key of the options that a client has given, among the metadata of a request.
+  static let metadataKey = "rpc.options"
+
+  /// Returns the values as they are told again. Options that aria2 does not know are left out, as by aria2.
+  ///
+  /// - Parameter isWanted: Whether an option can be given here.
+  /// - Throws: ``RPCFailure`` for a value that the option does not take.
+  static func values(
+    of object: [String: JSONValue], where isWanted: (Aria2Option) -> Bool = \.isOfRequest
+  ) throws(RPCFailure) -> [String: String] {
+    var values: [String: String] = [:]
+    for (name, value) in object {
+      guard let option = Aria2Option.all[name], isWanted(option) else { continue }
+      // A value that is not text, such as a number, is not read.
+      guard value.text != nil || (option.kind == .lines && value.list != nil) else { continue }
+      guard let text = option.canonical(value) else {
+        throw RPCFailure("We encountered a problem while processing the option '--\(name)'.")
+      }
+      values[name] = text
+    }
+    return values
+  }
+
+  /// The options that were given for a download.
+  static func given(_ request: DownloadRequest) -> [String: String] {
+    guard let text = request.metadata[metadataKey],
+      case .object(let members)? = try? JSONValue(parsing: Array(text.utf8))
+    else { return [:] }
+    return members.compactMapValues(\.text)
+  }
+
+  static func setGiven(_ values: [String: String], of request: inout DownloadRequest) {
+    request.metadata[metadataKey] =
+      values.isEmpty
+      ? nil : String(decoding: JSONValue.object(values.mapValues { .string($0) }).bytes, as: UTF8.self)
+  }
+
+  /// Sets what the options say of a request.
+  ///
+  /// - Parameters:
+  ///   - values: The options of the download, over those for all downloads.
+  ///   - isPlaced: Whether the place of the file is set, too.
+  /// - Throws: ``RPCFailure`` for a folder or a name outside of the folder of all downloads, for fields that would break a
+  ///   request, and for a digest that cannot be read.
+  func apply(_ values: [String: String], to request: inout DownloadRequest, isPlaced: Bool = true) throws(RPCFailure) {
+    if isPlaced {
+      let (folder, name) = try place(dir: values["dir"], out: values["out"])
+      request.destination.directory = folder
+      if let name {
+        request.destination.name = name
+        request.destination.nameUse = .order
+      }
+    }
+    request.headers = try fields(values)
+    if let checksum = values["checksum"] {
+      do { request.expectedDigests = [try FileDigest(parsing: checksum)] } catch {
+        throw RPCFailure("The option 'checksum' cannot be used: \(error.message)")
+      }
+    }
+  }
+
+  /// The folder, relative to that of all downloads, and the name.
+  private func place(dir: String?, out: String?) throws(RPCFailure) -> (folder: String?, name: String?) {
+    var parts = try components(of: dir ?? directory, "dir")
+    guard let out, !out.isEmpty else { return (parts.isEmpty ? nil : parts.joined(separator: "/"), nil) }
+    guard !out.hasPrefix("/") else { throw Self.outside("out", out) }
+    let names = try Self.checked(out, "out")
+    guard let name = names.last else { throw Self.outside("out", out) }
+    parts += names.dropLast()
+    return (parts.isEmpty ? nil : parts.joined(separator: "/"), name)
+  }
+
+  private func components(of path: String, _ option: String) throws(RPCFailure) -> [String] {
+    guard path.hasPrefix("/") else { return try Self.checked(path, option) }
+    let root = try Self.checked(directory, option)
+    let parts = try Self.checked(path, option)
+    guard parts.starts(with: root) else {
+      throw RPCFailure(
+        "The option '\(option)' cannot be used: “\(path.prefix(200).escaped)” is outside of “\(directory)”, the folder of this server"
+      )
+    }
+    return Array(parts.dropFirst(root.count))
+  }
+
+  private static func checked(_ path: String, _ option: String) throws(RPCFailure) -> [String] {
+    // As the system separates them: also by a slash with a combining mark after it.
+    let parts = path.unicodeScalars.split(separator: "/").map { String($0) }.filter { $0 != "." }
+    guard !parts.contains(where: { $0 == ".." || $0.contains("\0") || $0.lowercased() == ".downpipe" }) else {
+      throw outside(option, path)
+    }
+    return parts
+  }
+
+  private static func outside(_ option: String, _ path: String) -> RPCFailure {
+    RPCFailure(
+      "The option '\(option)' cannot be used: “\(path.prefix(200).escaped)” is not a path in the folder of this server")
+  }
+
+  /// Fields that say which bytes are asked for, or what the request has.
+  private static let ofTheSource: Set = ["content-length", "range", "if-range", "expect", "host"]
+
+  private func fields(_ values: [String: String]) throws(RPCFailure) -> HeaderFields {
+    var fields: [HeaderField] = []
+    for line in values["header"]?.split(separator: "\n") ?? [] {
+      guard let colon = line.firstIndex(of: ":") else {
+        throw RPCFailure("The option 'header' cannot be used: “\(line.prefix(80).escaped)” has no colon")
+      }
+      let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+      fields.append(HeaderField(String(line[..<colon]), String(value)))
+    }
+    for (option, name) in [("referer", "Referer"), ("user-agent", "User-Agent")] {
+      if let value = values[option], !fields.contains(where: { $0.name.lowercased() == name.lowercased() }) {
+        fields.append(HeaderField(name, value))
+      }
+    }
+    if let user = values["http-user"] {
+      let secret = Data("\(user):\(values["http-passwd"] ?? "")".utf8).base64EncodedString()
+      fields.append(HeaderField("Authorization", "Basic \(secret)"))
+    }
+    if let own = fields.first(where: { Self.ofTheSource.contains($0.name.lowercased()) }) {
+      throw RPCFailure("The field “\(own.name.prefix(80).escaped)” cannot be used: the server's own requests have it")
+    }
+    guard let wrong = fields.first(where: { !$0.isValid }) else {
+      return HeaderFields(fields.filter { !HTTPRequestFields.isOfTheConnection($0.name) })
+    }
+    throw RPCFailure(
+      "The field “\(wrong.name.prefix(80).escaped)” cannot be used: a name has no spaces, and a value no line breaks")
+  }
+}

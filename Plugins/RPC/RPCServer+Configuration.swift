@@ -1,0 +1,67 @@
+public import DownpipeCore
+import DownpipeServer
+import Foundation
+
+extension RPCServer {
+  /// Where a server listens, and what its clients may do.
+  public struct Configuration: Sendable {
+    /// Where the server listens; port 6800 of this machine by default.
+    public var address: Address
+    /// The token that clients have to send; `nil` lets in everyone who can connect.
+    public var secret: RPCSecret?
+    /// Further names under which browsers may reach the server. Addresses and `localhost` always work: a name that a stranger
+    /// has led here (DNS rebinding) must not.
+    public var hosts: Set<String> = []
+    /// The origins of pages that may use the server beside its own, such as `https://ariang.example`; `*` for all. A page in a
+    /// file has the origin `null`.
+    public var origins: Set<String> = []
+    /// The absolute path of the folder of all downloads, which is that of the downloader's storage. The options `dir` and
+    /// `out` stay inside it.
+    public var directory: String
+    /// The schemes of URLs that clients may add.
+    public var schemes: Set<String> = ["http", "https", "ftp", "ftps", "sftp"]
+    /// What the server says of options that it was started with, by the names of aria2.
+    public var options: [String: String] = [:]
+    /// Whether clients may end the server (`aria2.shutdown`).
+    public var allowsShutdown = true
+    /// The version of the program, which clients are told.
+    public var version = ""
+    /// Changes or refuses each request before it is added. An error that it throws is told to the client.
+    public var prepare: @Sendable (inout DownloadRequest) throws -> Void = { _ in }
+
+    /// Creates a configuration.
+    ///
+    /// - Parameters:
+    ///   - directory: The absolute path of the folder of all downloads.
+    ///   - secret: The token of clients; `nil` lets in everyone who can connect.
+    ///   - address: Where the server listens.
+    public init(directory: String, secret: RPCSecret?, address: Address = .tcp(host: "127.0.0.1", port: 6800)) {
+      self.directory = directory
+      self.secret = secret
+      self.address = address
+    }
+  }
+
+  /// Where a server listens.
+  public struct Address: Sendable, Hashable {
+    let listen: ListenAddress
+
+    /// An address and a port; port 0 means any free port.
+    public static func tcp(host: String, port: Int) -> Address { Address(listen: .tcp(host: host, port: port)) }
+    /// The path of a socket in the file system, which only the user of this process can connect to.
+    public static func unix(path: String) -> Address { Address(listen: .unix(path: path)) }
+    /// A descriptor that already listens, as a service manager passes it.
+    public static func inherited(descriptor: Int32) -> Address { Address(listen: .inherited(descriptor: descriptor)) }
+
+    /// Parses a port, an address and a port, or a path: `6800`, `0.0.0.0:6800`, `[::1]:6800`, `unix:/run/downpipe.sock`.
+    public init?(_ text: String) {
+      guard let listen = ListenAddress(text) else { return nil }
+      self.listen = listen
+    }
+
+    private init(listen: ListenAddress) { self.listen = listen }
+
+    /// Whether only programs of this machine can connect, as far as the address tells.
+    public var isLocal: Bool { listen.isLocal }
+  }
+}

@@ -1,0 +1,12 @@
+extension Downloader {
+  /// Returns the events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on, until the downloader shuts down. An
+  /// observer would get every event of every download, each of which has a cost.
+  package func refusals() -> AsyncStream<DownloadEvent> { engine.hub.refusals() }
+
+  /// Returns the events of all downloads from now on, until the downloader shuts down, as an ``Observer`` gets them: of a slow
+  /// reader the oldest of 4,096 are dropped.
+  package func allEvents() -> AsyncStream<DownloadEvent> {
+    defer { engine.context.mailbox.wake() }
+    return engine.hub.allEvents()
+  }
+}

@@ -1,0 +1,269 @@
+#if Postgres || RPC
+  import Foundation
+  import NIOCore
+  import NIOHTTP1
+  import NIOPosix
+  import NIOWebSocket
+  import Synchronization
+
+  /// A server of HTTP/1.1 and WebSocket on SwiftNIO, with bounds on what clients can make it hold.
+  package final class HTTPServer: Sendable {
+    typealias Requests = NIOAsyncChannel<HTTPServerRequestPart, HTTPServerResponsePart>
+    typealias Frames = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+    /// What a connection has become after its first request.
+    enum Negotiated: Sendable {
+      /// The request was for a socket that was refused: its head does not come again.
+      case http(Requests, ServerConnection, refused: ServerRequest?)
+      case socket(Frames, ServerRequest)
+    }
+
+    let limits: ServerLimits
+    let handler: any ServerHandler
+    private let channel: NIOAsyncChannel<EventLoopFuture<Negotiated>?, Never>
+
+    /// The path of the socket, which is removed at the end; `nil` for a port.
+    private let path: String?
+
+    /// Starts to listen. ``run()`` accepts connections.
+    ///
+    /// - Throws: ``ListenError`` for an address that cannot be used.
+    package init(
+      _ address: ListenAddress, limits: ServerLimits = ServerLimits(), handler: any ServerHandler
+    ) async throws {
+      self.limits = limits
+      self.handler = handler
+      let counter = ConnectionCounter(limits)
+      let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .serverChannelOption(.backlog, value: 128)
+      let start: @Sendable (any Channel) -> EventLoopFuture<EventLoopFuture<Negotiated>?> = { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try Self.start(channel, limits, handler, counter)
+        }
+      }
+      path = if case .unix(let path) = address { path } else { nil }
+      do {
+        switch address {
+        case .tcp(let host, let port):
+          channel = try await bootstrap.serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .bind(host: host, port: port, childChannelInitializer: start)
+        case .unix(let path):
+          if await Self.hasListener(path) { throw ListenError(address, String(cString: strerror(EADDRINUSE))) }
+          // Only the user of this process can connect.
+          let mask = umask(0o177)
+          defer { umask(mask) }
+          channel = try await bootstrap.bind(
+            unixDomainSocketPath: path, cleanupExistingSocketFile: true, childChannelInitializer: start)
+        case .inherited(let descriptor):
+          channel = try await bootstrap.bind(descriptor, childChannelInitializer: start)
+        }
+      } catch let error as IOError {
+        throw ListenError(address, String(cString: strerror(error.errnoCode)))
+      } catch let error as ListenError {
+        throw error
+      } catch { throw ListenError(address, "\(error)") }
+    }
+
+    /// Whether a process listens at a path. A socket that a process has left behind refuses connections.
+    private static func hasListener(_ path: String) async -> Bool {
+      let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      guard let channel = try? await client.connect(unixDomainSocketPath: path).get() else { return false }
+      try? await channel.close().get()
+      return true
+    }
+
+    /// The port; `nil` for a socket in the file system.
+    package var port: Int? { channel.channel.localAddress?.port }
+
+    /// Serves connections until the task is cancelled, and returns when all have ended.
+    package func run() async {
+      try? await channel.executeThenClose { connections in
+        try await withThrowingDiscardingTaskGroup { group in
+          for try await negotiation in connections {
+            guard let negotiation else { continue }
+            // A client that breaks off concerns only its own connection.
+            group.addTask { try? await self.serve(negotiation) }
+          }
+        }
+      }
+      if let path { unlink(path) }
+    }
+
+    private func serve(_ negotiation: EventLoopFuture<Negotiated>) async throws {
+      switch try await negotiation.get() {
+      case .http(let channel, let connection, let refused): try await serve(channel, connection, refused)
+      case .socket(let channel, let request): try await serve(channel, request)
+      }
+    }
+
+    /// - Returns: `nil` for a connection beyond the limits, which is closed.
+    private static func start(
+      _ channel: any Channel, _ limits: ServerLimits, _ handler: any ServerHandler, _ counter: ConnectionCounter
+    ) throws -> EventLoopFuture<Negotiated>? {
+      let client = channel.remoteAddress?.ipAddress
+      guard counter.add(client) else {
+        channel.close(promise: nil)
+        return nil
+      }
+      channel.closeFuture.whenComplete { _ in counter.remove(client) }
+      // A client that sends nothing, or little and slowly, does not hold a connection for ever.
+      let first = channel.eventLoop.scheduleTask(in: TimeAmount(limits.requestTime)) { channel.close(promise: nil) }
+      let connection = ServerConnection(client: client)
+      let refusal = Refusal()
+      let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(
+        maxFrameSize: limits.requestBytes,
+        shouldUpgrade: { channel, head in
+          let request = ServerRequest(head, connection: connection)
+          let accepts = handler.acceptsSocket(request)
+          if !accepts { refusal.request.withLock { $0 = request } }
+          return channel.eventLoop.makeSucceededFuture(accepts ? HTTPHeaders() : nil)
+        },
+        upgradePipelineHandler: { channel, head in
+          first.cancel()
+          return channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(
+              NIOWebSocketFrameAggregator(
+                minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 1024,
+                maxAccumulatedFrameSize: limits.requestBytes))
+            return .socket(
+              try Frames(wrappingChannelSynchronously: channel), ServerRequest(head, connection: connection))
+          }
+        })
+      let upgrade = NIOTypedHTTPServerUpgradeConfiguration<Negotiated>(
+        upgraders: [upgrader],
+        notUpgradingCompletionHandler: { channel in
+          first.cancel()
+          return channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(ConnectionClock(limits))
+            return .http(
+              try Requests(wrappingChannelSynchronously: channel), connection,
+              refused: refusal.request.withLock { $0.take() })
+          }
+        })
+      let negotiated = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
+        configuration: .init(upgradeConfiguration: upgrade))
+      try channel.pipeline.syncOperations.addHandler(ErrorEnd())
+      return negotiated
+    }
+
+    private func serve(
+      _ channel: Requests, _ connection: ServerConnection, _ refused: ServerRequest?
+    ) async throws {
+      try await channel.executeThenClose { parts, replies in
+        var request = refused
+        var isKept = true
+        for try await part in parts {
+          switch part {
+          case .head(let head):
+            isKept = head.isKeepAlive
+            request = ServerRequest(head, connection: connection)
+            let length = request?.value("Content-Length").flatMap { Int($0) } ?? 0
+            if length > limits.requestBytes { return try await refuse(replies) }
+            if request?.value("Expect")?.lowercased() == "100-continue" {
+              try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: .continue)))
+            }
+          case .body(let bytes):
+            guard (request?.body.count ?? 0) + bytes.readableBytes <= limits.requestBytes else {
+              return try await refuse(replies)
+            }
+            request?.body += bytes.readableBytesView
+          case .end:
+            guard let complete = request.take() else { return }
+            let isHead = complete.method == "HEAD"
+            let reply = await handler.reply(to: complete)
+            isKept = isKept && !reply.isLast
+            try await send(reply, to: replies, withoutBody: isHead, keepsConnection: isKept)
+            if !isKept { return }
+          }
+        }
+      }
+    }
+
+    private func refuse(_ replies: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>) async throws {
+      let reply = ServerReply(413, text: "a request has at most \(limits.requestBytes) bytes\n")
+      try await send(reply, to: replies, withoutBody: false, keepsConnection: false)
+    }
+
+    private func send(
+      _ reply: ServerReply, to replies: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>, withoutBody: Bool,
+      keepsConnection: Bool
+    ) async throws {
+      var fields = HTTPHeaders(reply.fields.map { ($0.name, $0.value) })
+      if !keepsConnection { fields.add(name: "Connection", value: "close") }
+      let status = HTTPResponseStatus(statusCode: reply.status)
+      switch reply.body {
+      case .bytes(let bytes):
+        fields.replaceOrAdd(name: "Content-Length", value: String(bytes.count))
+        try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: status, headers: fields)))
+        if !withoutBody, !bytes.isEmpty { try await replies.write(.body(.byteBuffer(ByteBuffer(bytes: bytes)))) }
+      case .stream(let next):
+        try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: status, headers: fields)))
+        while !withoutBody, let bytes = await next() {
+          try await replies.write(.body(.byteBuffer(ByteBuffer(bytes: bytes))))
+        }
+      }
+      try await replies.write(.end(nil))
+    }
+  }
+
+  /// An address at which a server cannot listen.
+  package struct ListenError: Error, CustomStringConvertible {
+    package let description: String
+
+    fileprivate init(_ address: ListenAddress, _ reason: String) { description = "\(address): \(reason)" }
+  }
+
+  /// The request for a socket that was refused.
+  private final class Refusal: Sendable {
+    let request = Mutex<ServerRequest?>(nil)
+  }
+
+  /// Ends a connection that sends what is not HTTP, after the reply; but a refused socket is no such error: its request gets a
+  /// reply.
+  private final class ErrorEnd: ChannelInboundHandler {
+    typealias InboundIn = Never
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      if error is NIOWebSocketUpgradeError { return }
+      context.fireErrorCaught(error)
+      context.close(promise: nil)
+    }
+  }
+
+  extension ServerRequest {
+    fileprivate init(_ head: HTTPRequestHead, connection: ServerConnection) {
+      self.init(
+        method: head.method.rawValue, target: head.uri, fields: head.headers.map { ($0.name, $0.value) },
+        connection: connection)
+    }
+  }
+
+  /// Counts the connections of each address.
+  private final class ConnectionCounter: Sendable {
+    private let limits: ServerLimits
+    private let counts = Mutex<(all: Int, ofAddress: [String: Int])>((0, [:]))
+
+    init(_ limits: ServerLimits) { self.limits = limits }
+
+    func add(_ client: String?) -> Bool {
+      counts.withLock { counts in
+        guard counts.all < limits.connections else { return false }
+        if let client {
+          let own = counts.ofAddress[client, default: 0]
+          guard own < limits.connectionsPerAddress else { return false }
+          counts.ofAddress[client] = own + 1
+        }
+        counts.all += 1
+        return true
+      }
+    }
+
+    func remove(_ client: String?) {
+      counts.withLock { counts in
+        counts.all -= 1
+        guard let client, let own = counts.ofAddress[client] else { return }
+        counts.ofAddress[client] = own > 1 ? own - 1 : nil
+      }
+    }
+  }
+#endif
