@@ -155,6 +155,11 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio", condition: server),
       ],
       swiftSettings: strict),
+    // The page that a server shows, in the program. No product.
+    .target(
+      name: "DownpipePage",
+      resources: ["index.html", "page.css", "page.js", "link.js", "lists.js", "add.js"].map { .embedInCode($0) },
+      swiftSettings: strict),
     // Calls of the C library that Swift's module of it lacks.
     .target(name: "CFileCalls"),
     .systemLibrary(
@@ -220,7 +225,7 @@ let package = Package(
     plugin(
       "RPC",
       [
-        "DownpipeServer", "DownpipeJSON", "DownpipeMetalink", "DownpipeChecksum", "DownpipePOSIX",
+        "DownpipeServer", "DownpipeJSON", "DownpipePage", "DownpipeMetalink", "DownpipeChecksum", "DownpipePOSIX",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
@@ -461,7 +466,7 @@ let package = Package(
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
         "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
-        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3",
+        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3", "DownpipeRPC",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePage
 import DownpipeServer
 import Foundation
 import Synchronization
@@ -65,9 +66,18 @@ struct RPCHandler: ServerHandler {
       }
       if request.path == "/events" { return events.reply() }
       return ServerReply(200, type: PrometheusText.type, Array((await metrics.text(sockets: notifier.count)).utf8))
+    case ("GET", let path), ("HEAD", let path):
+      guard configuration.showsPage, let file = PageFiles.file(path) else {
+        return ServerReply(404, text: "not found\n")
+      }
+      return ServerReply(
+        200, type: file.type,
+        fields: [("Content-Security-Policy", PageFiles.policy), ("Referrer-Policy", "no-referrer")], file.bytes)
     default: return ServerReply(404, text: "not found\n")
     }
   }
+
+  private var configuration: RPCServer.Configuration { aria2.configuration }
 
   private func health() async -> ServerReply {
     do {
@@ -99,24 +109,25 @@ struct RPCHandler: ServerHandler {
   private func perform(
     _ message: JSONRPC.Message, _ connection: ServerConnection
   ) async -> (JSONValue, RPCFailure?) {
+    let budget = JSONRPC.Budget()
     switch message {
     case .single(let call):
-      let (value, failure) = await perform(call, connection)
+      let (value, failure) = await perform(call, budget, connection)
       return (value, failure)
     case .batch(let calls):
       var values: [JSONValue] = []
-      for call in calls { values.append(await perform(call, connection).0) }
+      for call in calls { values.append(await perform(call, budget, connection).0) }
       return (.array(values), nil)
     }
   }
 
   private func perform(
-    _ call: Result<JSONRPC.Call, JSONRPC.Refusal>, _ connection: ServerConnection
+    _ call: Result<JSONRPC.Call, JSONRPC.Refusal>, _ budget: JSONRPC.Budget, _ connection: ServerConnection
   ) async -> (JSONValue, RPCFailure?) {
     switch call {
     case .failure(let refusal): return (JSONRPC.reply(refusal.id, .failure(refusal.failure)), refusal.failure)
     case .success(let call):
-      let result = await aria2.perform(call.method, call.parameters) { token throws(RPCFailure) in
+      let result = await aria2.perform(call.method, call.parameters, within: budget) { token throws(RPCFailure) in
         try authorize(token, connection)
       }
       metrics.count(result)

@@ -22,12 +22,19 @@ extension RPCServer {
     public var schemes: Set<String> = ["http", "https", "ftp", "ftps", "sftp"]
     /// What the server says of options that it was started with, by the names of aria2.
     public var options: [String: String] = [:]
+    /// Whether the server shows a page at `/`: the queue and its history, limits, the pipeline. It needs the token for all that
+    /// it shows.
+    public var showsPage = true
     /// Whether clients may end the server (`aria2.shutdown`).
     public var allowsShutdown = true
     /// The version of the program, which clients are told.
     public var version = ""
     /// Changes or refuses each request before it is added. An error that it throws is told to the client.
     public var prepare: @Sendable (inout DownloadRequest) throws -> Void = { _ in }
+
+    /// Changes or refuses each request to which a client gives other places or options: what is to hold for requests of clients
+    /// must hold for one of another program that a client has changed. An error that it throws is told to the client.
+    public var prepareChange: @Sendable (inout DownloadRequest) throws -> Void = { _ in }
 
     /// Creates a configuration.
     ///

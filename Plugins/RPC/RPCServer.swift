@@ -50,7 +50,8 @@
         rules: AccessRules(
           hosts: Set(configuration.hosts.map { $0.lowercased() }),
           origins: Set(configuration.origins.map { $0.lowercased() })),
-        secret: configuration.secret, aria2: aria2, notifier: notifier, events: LiveEvents(downloader: downloader),
+        secret: configuration.secret, aria2: aria2, notifier: notifier,
+        events: LiveEvents(downloader: downloader, time: SystemTime()),
         metrics: RPCMetrics(downloader), time: SystemTime())
       do { server = try await HTTPServer(configuration.address.listen, handler: handler) } catch {
         throw DownloadError(.invalidRequest, "the server cannot listen at \(error)", cause: error)

@@ -2,7 +2,7 @@
   import NIOCore
   import NIOHTTP1
 
-  /// Closes a connection whose client is slow: with its next request, or with taking a reply.
+  /// Closes a connection whose client is slow, with its next request or with taking a reply, and after the last reply.
   final class ConnectionClock: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -13,6 +13,8 @@
     private var alarm: Scheduled<Void>?
     /// Parts of a reply that the system has not taken.
     private var waitingParts = 0
+    /// Whether the head of the reply says that the connection ends with it.
+    private var isLast = false
 
     init(_ limits: ServerLimits) { self.limits = limits }
 
@@ -27,7 +29,13 @@
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-      let isEnd = if case .end = Self.unwrapOutboundIn(data) { true } else { false }
+      let part = Self.unwrapOutboundIn(data)
+      if case .head(let head) = part {
+        // The client still has to send its request.
+        if head.status.code < 200 { return context.write(data, promise: promise) }
+        isLast = head.headers[canonicalForm: "Connection"].contains("close")
+      }
+      let isEnd = if case .end = part { true } else { false }
       waitingParts += 1
       set(limits.replyTime, context)
       let written = promise ?? context.eventLoop.makePromise()
@@ -35,7 +43,10 @@
       written.futureResult.whenComplete { _ in
         let (clock, context) = bound.value
         clock.waitingParts -= 1
-        if isEnd {
+        if isEnd, clock.isLast {
+          // Everything has left.
+          context.close(promise: nil)
+        } else if isEnd {
           clock.set(clock.limits.requestTime, context)
         } else if clock.waitingParts == 0 {
           clock.alarm?.cancel()

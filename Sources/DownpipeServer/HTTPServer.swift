@@ -18,9 +18,15 @@
       case socket(Frames, ServerRequest)
     }
 
+    /// A connection whose first request is awaited.
+    private struct Negotiation: Sendable {
+      let channel: any Channel
+      let result: EventLoopFuture<Negotiated>
+    }
+
     let limits: ServerLimits
     let handler: any ServerHandler
-    private let channel: NIOAsyncChannel<EventLoopFuture<Negotiated>?, Never>
+    private let channel: NIOAsyncChannel<Negotiation?, Never>
 
     /// The path of the socket, which is removed at the end; `nil` for a port.
     private let path: String?
@@ -36,7 +42,7 @@
       let counter = ConnectionCounter(limits)
       let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .serverChannelOption(.backlog, value: 128)
-      let start: @Sendable (any Channel) -> EventLoopFuture<EventLoopFuture<Negotiated>?> = { channel in
+      let start: @Sendable (any Channel) -> EventLoopFuture<Negotiation?> = { channel in
         channel.eventLoop.makeCompletedFuture {
           try Self.start(channel, limits, handler, counter)
         }
@@ -49,11 +55,8 @@
             .bind(host: host, port: port, childChannelInitializer: start)
         case .unix(let path):
           if await Self.hasListener(path) { throw ListenError(address, String(cString: strerror(EADDRINUSE))) }
-          // Only the user of this process can connect.
-          let mask = umask(0o177)
-          defer { umask(mask) }
-          channel = try await bootstrap.bind(
-            unixDomainSocketPath: path, cleanupExistingSocketFile: true, childChannelInitializer: start)
+          let descriptor = try Self.boundSocket(path, address)
+          channel = try await bootstrap.bind(descriptor, childChannelInitializer: start)
         case .inherited(let descriptor):
           channel = try await bootstrap.bind(descriptor, childChannelInitializer: start)
         }
@@ -62,6 +65,42 @@
       } catch let error as ListenError {
         throw error
       } catch { throw ListenError(address, "\(error)") }
+    }
+
+    /// A socket with a path, which nothing can connect to yet: only the user of this process can when it listens.
+    private static func boundSocket(_ path: String, _ place: ListenAddress) throws(ListenError) -> CInt {
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      let bytes = Array(path.utf8)
+      guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+        throw ListenError(place, String(cString: strerror(ENAMETOOLONG)))
+      }
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+      #if canImport(Glibc)
+        let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+      #else
+        let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+      #endif
+      guard descriptor >= 0 else { throw ListenError(place, String(cString: strerror(errno))) }
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+      unlinkSocket(path)
+      let isBound = withUnsafePointer(to: &address) { address in
+        address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        }
+      }
+      guard isBound, chmod(path, 0o600) == 0 else {
+        let reason = String(cString: strerror(errno))
+        close(descriptor)
+        throw ListenError(place, reason)
+      }
+      return descriptor
+    }
+
+    /// Removes a socket that a process has left behind, and no other file.
+    private static func unlinkSocket(_ path: String) {
+      var status = stat()
+      if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
     }
 
     /// Whether a process listens at a path. A socket that a process has left behind refuses connections.
@@ -86,11 +125,17 @@
           }
         }
       }
-      if let path { unlink(path) }
+      if let path { Self.unlinkSocket(path) }
     }
 
-    private func serve(_ negotiation: EventLoopFuture<Negotiated>) async throws {
-      switch try await negotiation.get() {
+    private func serve(_ negotiation: Negotiation) async throws {
+      // A client that says nothing does not hold up the end.
+      let negotiated = try await withTaskCancellationHandler {
+        try await negotiation.result.get()
+      } onCancel: {
+        negotiation.channel.close(promise: nil)
+      }
+      switch negotiated {
       case .http(let channel, let connection, let refused): try await serve(channel, connection, refused)
       case .socket(let channel, let request): try await serve(channel, request)
       }
@@ -99,7 +144,7 @@
     /// - Returns: `nil` for a connection beyond the limits, which is closed.
     private static func start(
       _ channel: any Channel, _ limits: ServerLimits, _ handler: any ServerHandler, _ counter: ConnectionCounter
-    ) throws -> EventLoopFuture<Negotiated>? {
+    ) throws -> Negotiation? {
       let client = channel.remoteAddress?.ipAddress
       guard counter.add(client) else {
         channel.close(promise: nil)
@@ -143,12 +188,21 @@
       let negotiated = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: .init(upgradeConfiguration: upgrade))
       try channel.pipeline.syncOperations.addHandler(ErrorEnd())
-      return negotiated
+      return Negotiation(channel: channel, result: negotiated)
     }
 
     private func serve(
       _ channel: Requests, _ connection: ServerConnection, _ refused: ServerRequest?
     ) async throws {
+      // After the last reply the connection ends when all of it has left: closing it here would cut it off.
+      let ended = channel.channel.closeFuture
+      func waitForEnd() async {
+        await withTaskCancellationHandler {
+          try? await ended.get()
+        } onCancel: {
+          channel.channel.close(promise: nil)
+        }
+      }
       try await channel.executeThenClose { parts, replies in
         var request = refused
         var isKept = true
@@ -158,13 +212,17 @@
             isKept = head.isKeepAlive
             request = ServerRequest(head, connection: connection)
             let length = request?.value("Content-Length").flatMap { Int($0) } ?? 0
-            if length > limits.requestBytes { return try await refuse(replies) }
+            if length > limits.requestBytes {
+              try await refuse(replies)
+              return await waitForEnd()
+            }
             if request?.value("Expect")?.lowercased() == "100-continue" {
               try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: .continue)))
             }
           case .body(let bytes):
             guard (request?.body.count ?? 0) + bytes.readableBytes <= limits.requestBytes else {
-              return try await refuse(replies)
+              try await refuse(replies)
+              return await waitForEnd()
             }
             request?.body += bytes.readableBytesView
           case .end:
@@ -173,7 +231,7 @@
             let reply = await handler.reply(to: complete)
             isKept = isKept && !reply.isLast
             try await send(reply, to: replies, withoutBody: isHead, keepsConnection: isKept)
-            if !isKept { return }
+            if !isKept { return await waitForEnd() }
           }
         }
       }
@@ -195,7 +253,12 @@
       case .bytes(let bytes):
         fields.replaceOrAdd(name: "Content-Length", value: String(bytes.count))
         try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: status, headers: fields)))
-        if !withoutBody, !bytes.isEmpty { try await replies.write(.body(.byteBuffer(ByteBuffer(bytes: bytes)))) }
+        // In parts, so that the client's progress shows.
+        var rest = withoutBody ? [] : bytes[...]
+        while !rest.isEmpty {
+          try await replies.write(.body(.byteBuffer(ByteBuffer(bytes: rest.prefix(65_536)))))
+          rest = rest.dropFirst(65_536)
+        }
       case .stream(let next):
         try await replies.write(.head(HTTPResponseHead(version: .http1_1, status: status, headers: fields)))
         while !withoutBody, let bytes = await next() {

@@ -57,7 +57,11 @@ struct ClientOptions: ParsableArguments {
   #if RPC
     /// - Throws: ``UsageError`` for a file that cannot be used.
     func configuration(directory: String, settings: PipelineSettings) throws -> RPCServer.Configuration {
-      guard let address = Self.inherited ?? RPCServer.Address(rpcListen) else {
+      let inherited = Self.inherited
+      if rpcNoSecret, let inherited, !Self.isInFileSystem(inherited) {
+        throw UsageError("--rpc-no-secret: the socket that was passed is a port, which others could reach")
+      }
+      guard let address = inherited.map({ .inherited(descriptor: $0) }) ?? RPCServer.Address(rpcListen) else {
         throw UsageError("--rpc-listen: write a port, address:port, or unix:/path")
       }
       let secret = rpcNoSecret ? nil : try secret(directory: directory)
@@ -77,22 +81,39 @@ struct ClientOptions: ParsableArguments {
         RequestSteps().attach(to: &request)
         request.isUntrusted = isUntrusted
       }
+      configuration.prepareChange = { request in
+        // The owner's own downloads keep their steps.
+        if isUntrusted { request.isUntrusted = true }
+      }
       return configuration
     }
 
     /// The socket that a service manager passes (sd_listen_fds(3)).
-    private static var inherited: RPCServer.Address? {
+    private static var inherited: Int32? {
       let environment = ProcessInfo.processInfo.environment
       guard environment["LISTEN_PID"].flatMap({ Int32($0) }) == getpid(),
         environment["LISTEN_FDS"].flatMap({ Int($0) }) ?? 0 > 0
       else { return nil }
-      return .inherited(descriptor: 3)
+      // Programs that are started do not get it.
+      _ = fcntl(3, F_SETFD, FD_CLOEXEC)
+      return 3
     }
 
-    func greeting(port: Int?) -> String {
-      guard let port else { return "listening at \(rpcListen)" }
+    private static func isInFileSystem(_ descriptor: Int32) -> Bool {
+      var address = sockaddr_storage()
+      var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      let result = withUnsafeMutablePointer(to: &address) { address in
+        address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+      }
+      return result == 0 && Int32(address.ss_family) == AF_UNIX
+    }
+
+    /// What a user has to know to connect, a line each.
+    func greeting(port: Int?) -> [String] {
+      if Self.inherited != nil { return ["listening at the socket that was passed"] }
+      guard let port else { return ["listening at \(rpcListen)"] }
       let host = rpcListen.lastIndex(of: ":").map { String(rpcListen[..<$0]) } ?? "127.0.0.1"
-      return "listening at http://\(host):\(port)/jsonrpc"
+      return ["listening at http://\(host):\(port)/jsonrpc", "the page is http://\(host):\(port)/"]
     }
 
     private func secret(directory: String) throws -> RPCSecret {

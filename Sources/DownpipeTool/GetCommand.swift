@@ -37,6 +37,7 @@ struct GetCommand: AsyncParsableCommand {
       (input.dryRun, "--dry-run"), (input.metalink, "--metalink"), (input.refresh != nil, "--refresh"),
       (input.priority != nil, "--priority"), (network.logIn.user != nil, "--user"),
       (network.logIn.bearer != nil, "--bearer"), (steps.isAnyGiven, "an option for finished files"),
+      (gates.settings != GateSettings(), "an option for when to download"), (folder.ledger != nil, "--ledger"),
     ]
     if let option = refused.first(where: \.0)?.1 {
       throw UsageError("--to and \(option) exclude each other: the server would not know of it")

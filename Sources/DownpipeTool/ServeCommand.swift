@@ -37,6 +37,10 @@ struct ServeCommand: AsyncParsableCommand {
       guard !servers.logIn.isGiven else {
         throw UsageError("--user and --bearer belong to the downloads of one command: use --netrc for a server")
       }
+      if !clients.trustClients, transfer.source != PipelineSettings.Transport.forStrangers {
+        throw UsageError(
+          "--source: only curl can hold back URLs of strangers: use it, or --trust-clients if you trust all clients")
+      }
       let directory = try Folder.prepare(folder.directory, option: "--directory")
       guard let ledger = try folder.usableLocation(directory: directory) else { return }
       var settings = transfer.settings(directory: directory, ledger: ledger)
@@ -73,7 +77,7 @@ struct ServeCommand: AsyncParsableCommand {
       do { server = try await RPCServer(downloader, configuration) } catch let error as DownloadError {
         throw UsageError("--rpc-listen: \(error.message)")
       }
-      OutputFile.warn(clients.greeting(port: server.port))
+      for line in clients.greeting(port: server.port) { OutputFile.warn(line) }
       let partials = LeftPartials(downloader: downloader)
       try await withThrowingTaskGroup(of: Bool.self) { group in
         group.addTask { await interruption.wait() }

@@ -44,7 +44,8 @@ struct OutsidePackageTests {
     var harness = ExampleHarness.documentation
     let missing = [
       "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "DownpipeArchive",
-      "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3", "Logging", "ServiceLifecycle",
+      "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3", "DownpipeRPC", "Logging",
+      "ServiceLifecycle",
     ]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { ["Logger", "MetalinkDocument"].contains($0.type) }

@@ -17,7 +17,7 @@ extension ExampleHarness {
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
       "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
-      "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3",
+      "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink", "DownpipePostgres", "DownpipeS3", "DownpipeRPC",
       "Foundation", "Logging", "ServiceLifecycle", "Testing",
     ] + optionalModules,
     declarations: """

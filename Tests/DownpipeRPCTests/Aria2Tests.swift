@@ -208,6 +208,54 @@ struct Aria2Tests {
     await fixture.downloader.shutdown()
   }
 
+  // MARK: What another program has added
+
+  @Test func placesAndOptionsOfClientsArePrepared() async throws {
+    let fixture = try await RPCFixture { $0.prepareChange = { $0.tags.insert("changed by a client") } }
+    let request = DownloadRequest(
+      URL(string: "https://example.org/own")!, id: DownloadID(first), destination: .init(directory: "own", name: "a")
+    )
+    .with(\.headers, ["Authorization": "Bearer own"])
+    try await fixture.downloader.add(request, paused: true)
+    _ = try await fixture.value("aria2.changeOption", .string(first), ["max-tries": "3"])
+    let changed = try #require(try await fixture.request(first))
+    #expect(changed.tags == ["changed by a client"])
+    #expect(changed.headers == request.headers && changed.destination == request.destination)
+    let told = try await fixture.value("aria2.getOption", .string(first))
+    #expect(told["dir"]?.text == RPCFixture.directory + "/own")
+    _ = try await fixture.downloader.update(DownloadID(first)) { $0.tags = [] }
+    _ = try await fixture.value(
+      "aria2.changeUri", .string(first), .integer(1), [], ["https://example.net/x"], .integer(0))
+    let moved = try #require(try await fixture.request(first))
+    #expect(moved.tags == ["changed by a client"] && moved.url.host() == "example.net")
+    await fixture.downloader.shutdown()
+  }
+
+  @Test func theFolderForAllIsKeptRelative() async throws {
+    let fixture = try await RPCFixture()
+    _ = try await fixture.value("aria2.changeGlobalOption", ["dir": .string(RPCFixture.directory + "/films")])
+    #expect(try fixture.downloader.settings(RPCSettings.self).value.options["dir"] == "films")
+    try await fixture.add(first)
+    _ = try await fixture.value("aria2.changeGlobalOption", ["dir": .string(RPCFixture.directory)])
+    let told = try await fixture.value("aria2.getOption", .string(first))
+    #expect(told["dir"]?.text == RPCFixture.directory + "/films")
+    _ = try await fixture.value("aria2.changeOption", .string(first), ["out": "a"])
+    let request = try #require(try await fixture.request(first))
+    #expect(request.destination.directory == "films" && request.destination.name == "a")
+    await fixture.downloader.shutdown()
+  }
+
+  @Test(arguments: [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, Int64.max] as [Int64])
+  func sizesOfAnyServerHavePieces(size: Int64) async throws {
+    let status = DownloadStatus(
+      id: DownloadID(first), request: DownloadRequest(URL(string: "https://example.org/a")!), state: .paused,
+      progress: TransferProgress(total: .known(size)), attempts: 0, resumedFrom: 0, bytesFetched: 0, name: nil,
+      createdAt: Date(), updatedAt: Date())
+    let told = Aria2Status(status: status, gid: GID(status.id), directory: "/d").json(nil)
+    #expect(told["totalLength"]?.text == String(size))
+    #expect(told["numPieces"]?.text.flatMap { Int64($0) } == Int64((Double(size) / 1_048_576).rounded(.up)))
+  }
+
   // MARK: Telling
 
   @Test func theStatusOfADownload() async throws {

@@ -57,7 +57,7 @@ struct RPCFixture: Sendable {
   func handler(secret: RPCSecret?, rules: AccessRules = AccessRules()) -> RPCHandler {
     RPCHandler(
       rules: rules, secret: secret, aria2: aria2, notifier: Notifier(aria2.gids, aria2.lists),
-      events: LiveEvents(downloader: downloader), metrics: RPCMetrics(downloader), time: time)
+      events: LiveEvents(downloader: downloader, time: time), metrics: RPCMetrics(downloader), time: time)
   }
 
   // MARK: Calls

@@ -93,7 +93,7 @@ struct RPCHandlerTests {
   }
 
   @Test(arguments: [
-    ("GET", "/"), ("GET", "/jsonrpc/"), ("GET", "/other"), ("POST", "/"), ("POST", "/metrics"), ("PUT", "/jsonrpc"),
+    ("GET", "/jsonrpc/"), ("GET", "/other"), ("POST", "/"), ("POST", "/metrics"), ("PUT", "/jsonrpc"),
     ("DELETE", "/jsonrpc"), ("GET", "/JSONRPC"),
   ])
   func otherPathsAndMethodsAreNotFound(method: String, target: String) async throws {
@@ -445,5 +445,91 @@ struct RPCHandlerTests {
     #expect(made.utf8.count == 32)
     #expect(GID.isHexadecimal(made))
     #expect(made != RPCSecret.generate())
+  }
+}
+
+/// The page, which is the same for everyone: what it shows needs the token.
+@Suite(.endsHangs)
+struct RPCPageTests {
+  private func reply(_ path: String, showsPage: Bool = true) async throws -> ServerReply {
+    let fixture = try await RPCFixture { $0.showsPage = showsPage }
+    let reply = await fixture.handler(secret: try RPCSecret("a secret")).reply(
+      to: ServerRequest(
+        method: "GET", target: path, fields: [(name: "Host", value: "localhost")],
+        connection: ServerConnection(client: "127.0.0.1")))
+    await fixture.downloader.shutdown()
+    return reply
+  }
+
+  private func text(_ reply: ServerReply) -> String {
+    if case .bytes(let bytes) = reply.body { String(decoding: bytes, as: UTF8.self) } else { "" }
+  }
+
+  @Test func itsFilesAreInTheProgram() async throws {
+    let page = try await reply("/")
+    #expect(page.status == 200)
+    let policy = page.fields.first { $0.name == "Content-Security-Policy" }?.value
+    #expect(policy?.contains("default-src 'none'") == true && policy?.contains("unsafe") == false)
+    let html = text(page)
+    #expect(html.contains("<h1>") && !html.contains("<style") && !html.contains("http-equiv"))
+    // What it names is there, and nothing is from elsewhere.
+    let names = html.matches(of: /(?:src|href)="([^"#]+)"/).map { String($0.output.1) }.filter {
+      !$0.hasPrefix("data:")
+    }
+    #expect(names.count >= 2)
+    for name in names {
+      let status = try await reply("/\(name)").status
+      #expect(status == 200, "\(name)")
+    }
+    for file in ["page.js", "lists.js", "link.js", "add.js"] {
+      let script = text(try await reply("/\(file)"))
+      for module in script.matches(of: /from "\.\/([^"]+)"/).map({ String($0.output.1) }) {
+        let status = try await reply("/\(module)").status
+        #expect(status == 200, "\(module)")
+      }
+      #expect(!script.contains("innerHTML") && !script.contains("eval("), "\(file)")
+    }
+  }
+
+  @Test func itCanBeLeftOut() async throws {
+    let page = try await reply("/", showsPage: false)
+    #expect(page.status == 404)
+  }
+
+  @Test(arguments: ["/../page.js", "/page.js/", "/PAGE.JS", "//page.js", "/favicon.ico"])
+  func otherPathsAreNothing(_ path: String) async throws {
+    let page = try await reply(path)
+    #expect(page.status == 404)
+  }
+}
+
+/// Small messages that ask for much.
+@Suite(.endsHangs)
+struct RPCAmplificationTests {
+  @Test func theCallsOfAllMulticallsOfABatchAreBounded() async throws {
+    let fixture = try await RPCFixture()
+    // Without a token: neither of the two methods needs one.
+    let call =
+      #"{"id":1,"method":"system.multicall","params":[["# + Array(repeating: "0", count: 400).joined(separator: ",")
+      + "]]}"
+    let batch = "[" + Array(repeating: call, count: 100).joined(separator: ",") + "]"
+    let reply = await fixture.handler(secret: try RPCSecret("a secret")).reply(
+      to: ServerRequest(
+        method: "POST", target: "/jsonrpc", fields: [(name: "Host", value: "localhost")], body: Array(batch.utf8),
+        connection: ServerConnection(client: "127.0.0.1")))
+    guard case .bytes(let bytes) = reply.body else {
+      Issue.record("no body")
+      return
+    }
+    #expect(bytes.count < 200_000)
+    #expect(try JSONValue(parsing: bytes).list?.count == 100)
+    await fixture.downloader.shutdown()
+  }
+
+  @Test func aTextWithAMillionValuesIsNotRead() throws {
+    let text = "[" + Array(repeating: "0", count: 1_000_000).joined(separator: ",") + "]"
+    #expect(throws: JSONValue.TooLarge.self) { try JSONValue(parsing: Array(text.utf8)) }
+    let most = "[" + Array(repeating: "0", count: JSONValue.mostValues).joined(separator: ",") + "]"
+    #expect(throws: JSONValue.TooLarge.self) { try JSONValue(parsing: Array(most.utf8)) }
   }
 }

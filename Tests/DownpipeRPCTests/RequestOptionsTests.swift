@@ -10,10 +10,10 @@ struct RequestOptionsTests {
   private let url = URL(string: "https://example.org/file")!
 
   private func applied(
-    _ values: [String: String], root: String = "/srv/downloads", isPlaced: Bool = true
+    _ values: [String: String], root: String = "/srv/downloads"
   ) throws -> DownloadRequest {
     var request = DownloadRequest(url, id: "a")
-    try RequestOptions(directory: root).apply(values, to: &request, isPlaced: isPlaced)
+    try RequestOptions(directory: root).apply(values, to: &request)
     return request
   }
 
@@ -109,13 +109,24 @@ struct RequestOptionsTests {
   @Test func aPlaceIsKeptIfItIsNotAskedFor() throws {
     var request = DownloadRequest(url, id: "a")
     request.destination = DownloadRequest.Destination(directory: "films", name: "a.mkv")
+    request.headers = ["Authorization": "Bearer of another program"]
     let before = request.destination
     let options = RequestOptions(directory: "/srv/downloads")
-    try options.apply(["dir": "other", "out": "b"], to: &request, isPlaced: false)
+    try options.apply(["split": "3"], among: ["split": "3", "dir": "x", "out": "y", "referer": "z"], to: &request)
     #expect(request.destination == before)
-    try options.apply(["dir": "other"], to: &request)
+    try options.apply(["out": "b"], among: ["out": "b"], to: &request)
+    #expect(request.destination.directory == "films")
+    #expect(request.destination.name == "b")
+    try options.apply(["dir": "/srv/downloads/other"], among: [:], to: &request)
     #expect(request.destination.directory == "other")
-    #expect(request.destination.name == "a.mkv")
+    #expect(request.destination.name == "b")
+    #expect(request.metadata[RequestOptions.folderKey] == "other")
+    try options.apply(["out": "c/d"], among: ["out": "c/d"], to: &request)
+    try options.apply(["out": "e"], among: ["out": "e"], to: &request)
+    #expect(request.destination.directory == "other")
+    #expect(request.headers["Authorization"] != nil)
+    try options.apply(["referer": "z"], among: ["referer": "z"], to: &request)
+    #expect(request.headers == ["Referer": "z"])
   }
 
   // MARK: Fields

@@ -14,11 +14,14 @@
       let closed = Watched(0)
       let sockets = Watched<[ServerSocket]>([])
       let chunks = Watched(0)
+      let floods = Watched(0)
 
       func acceptsSocket(_ request: ServerRequest) -> Bool { request.path == "/socket" }
 
       func reply(to request: ServerRequest) async -> ServerReply {
         switch request.path {
+        case "/large":
+          return ServerReply(200, type: "text/plain", [UInt8](repeating: 0x61, count: 20 << 20))
         case "/endless":
           var reply = ServerReply(200)
           let chunk = [UInt8](repeating: 0x61, count: 65_536)
@@ -36,6 +39,10 @@
       func receive(_ message: [UInt8], from socket: ServerSocket, for request: ServerRequest) async throws {
         if message == Array("watch".utf8) { return sockets.update { $0.append(socket) } }
         if message == Array("close".utf8) { throw CancellationError() }
+        if message == Array("flood".utf8) {
+          floods.update { $0 += 1 }
+          return try await socket.reply([UInt8](repeating: 0x61, count: 50 << 20))
+        }
         try await socket.reply(message)
       }
 
@@ -65,10 +72,11 @@
     @Test func `requests over one connection are answered in turn`() async throws {
       try await withServer { port in
         let client = try RawClient(port: port)
-        client.send("GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\nPOST /d HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nxyz")
+        await client.send(
+          "GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\nPOST /d HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nxyz")
         let text = await client.text(until: "POST /d - 3")
         #expect(text.contains("GET /a b=c 0"))
-        client.send("GET /e HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await client.send("GET /e HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         #expect(String(decoding: await client.receive(), as: UTF8.self).hasSuffix("GET /e - 0"))
       }
     }
@@ -83,7 +91,7 @@
         $0.requestBytes = 100
       } _: { port in
         let client = try RawClient(port: port)
-        client.send("POST / HTTP/1.1\r\nHost: x\r\n" + body)
+        await client.send("POST / HTTP/1.1\r\nHost: x\r\n" + body)
         let text = String(decoding: await client.receive(), as: UTF8.self)
         #expect(text.hasPrefix("HTTP/1.1 413 ") && text.contains("at most 100 bytes"))
       }
@@ -92,9 +100,9 @@
     @Test func `a client that expects 100 is told to go on`() async throws {
       try await withServer { port in
         let client = try RawClient(port: port)
-        client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
+        await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
         #expect(await client.text(until: "\r\n\r\n").hasPrefix("HTTP/1.1 100 "))
-        client.send("x")
+        await client.send("x")
         #expect(await client.text(until: "POST / - 1").hasPrefix("HTTP/1.1 200 "))
       }
     }
@@ -102,10 +110,10 @@
     @Test func `what is not HTTP is answered with an error`() async throws {
       try await withServer { port in
         let client = try RawClient(port: port)
-        client.send("\u{1}\u{2} hello\r\n\r\n")
+        await client.send("\u{1}\u{2} hello\r\n\r\n")
         #expect(String(decoding: await client.receive(), as: UTF8.self).hasPrefix("HTTP/1.1 400 "))
         let large = try RawClient(port: port)
-        large.send("GET / HTTP/1.1\r\nHost: x\r\nA: " + String(repeating: "a", count: 1 << 20) + "\r\n\r\n")
+        await large.send("GET / HTTP/1.1\r\nHost: x\r\nA: " + String(repeating: "a", count: 1 << 20) + "\r\n\r\n")
         let text = String(decoding: await large.receive(), as: UTF8.self)
         #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 4"))
       }
@@ -120,7 +128,7 @@
         let first = try RawClient(port: port)
         var second: RawClient? = try RawClient(port: port)
         for client in [first, second] {
-          client?.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+          await client?.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
           #expect(await client?.text(until: "GET / - 0").hasPrefix("HTTP/1.1 200 ") == true)
         }
         #expect(await (try RawClient(port: port)).receive().isEmpty)
@@ -128,10 +136,42 @@
         // The server may notice it later.
         while true {
           let third = try RawClient(port: port)
-          third.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+          await third.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
           if await !third.receive().isEmpty { break }
         }
       }
+    }
+
+    @Test(arguments: ["HTTP/1.0", "HTTP/1.1"])
+    func `a large reply arrives whole although it is the last one`(_ version: String) async throws {
+      try await withServer { port in
+        let client = try RawClient(port: port, receiveBuffer: 4096)
+        await client.send("GET /large \(version)\r\nHost: x\r\nConnection: close\r\n\r\n")
+        #expect(await client.receive().count > 20 << 20)
+      }
+    }
+
+    @Test func `a client that is told to go on and does not is disconnected`() async throws {
+      try await withServer {
+        $0.requestTime = .milliseconds(500)
+      } _: { port in
+        let client = try RawClient(port: port)
+        await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
+        let text = String(decoding: await client.receive(), as: UTF8.self)
+        #expect(text.hasPrefix("HTTP/1.1 100 ") && !text.contains(" 200 "))
+      }
+    }
+
+    @Test func `a client that has said nothing does not hold up the end`() async throws {
+      // The time of a request is 75 seconds.
+      var client: RawClient?
+      try await withServer { port in
+        client = try RawClient(port: port)
+        let other = try RawClient(port: port)
+        await other.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        #expect(await !other.receive().isEmpty)
+      }
+      #expect(await client?.receive().isEmpty == true)
     }
 
     @Test(arguments: ["", "GET / HT", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123"])
@@ -140,7 +180,7 @@
         $0.requestTime = .milliseconds(50)
       } _: { port in
         let client = try RawClient(port: port)
-        client.send(start)
+        await client.send(start)
         _ = await client.receive()
       }
     }
@@ -151,12 +191,12 @@
         limits.connections = 1
       } _: { port in
         let client = try RawClient(port: port, receiveBuffer: 4096)
-        client.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+        await client.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
         await echo.chunks.wait { $0 > 0 }
         // There is room for another connection when it has ended.
         while true {
           let other = try RawClient(port: port)
-          other.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+          await other.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
           if await !other.receive().isEmpty { break }
         }
         // As much as the system's buffers take, some megabytes.
@@ -169,7 +209,7 @@
 
     private func socket(_ port: Int) async throws -> RawClient {
       let client = try RawClient(port: port, receiveBuffer: 4096)
-      client.send(RawClient.upgrade)
+      await client.send(RawClient.upgrade)
       let text = await client.text(until: "\r\n\r\n")
       #expect(text.hasPrefix("HTTP/1.1 101 "))
       return client
@@ -178,12 +218,12 @@
     @Test func `messages are answered in turn, also in pieces`() async throws {
       try await withServer { port in
         let client = try await socket(port)
-        client.send(RawClient.frame(1, Array("one".utf8)) + RawClient.frame(9, Array("p".utf8)))
-        client.send(RawClient.frame(1, Array("t".utf8), isFinal: false))
-        client.send(RawClient.frame(0, Array("wo".utf8)))
+        await client.send(RawClient.frame(1, Array("one".utf8)) + RawClient.frame(9, Array("p".utf8)))
+        await client.send(RawClient.frame(1, Array("t".utf8), isFinal: false))
+        await client.send(RawClient.frame(0, Array("wo".utf8)))
         let text = await client.text(until: "two")
         #expect(text.contains("one"))
-        client.send(RawClient.frame(8, [3, 232]))
+        await client.send(RawClient.frame(8, [3, 232]))
         #expect(await client.receive().suffix(4) == [0x88, 2, 3, 232])
         await echo.closed.wait { $0 == 1 }
       }
@@ -192,7 +232,7 @@
     @Test func `a socket that is not accepted gets a reply`() async throws {
       try await withServer { port in
         let client = try RawClient(port: port)
-        client.send(RawClient.upgrade.replacing("/socket", with: "/other"))
+        await client.send(RawClient.upgrade.replacing("/socket", with: "/other"))
         #expect(await client.text(until: "GET /other - 0").hasPrefix("HTTP/1.1 200 "))
       }
     }
@@ -211,27 +251,44 @@
         limits.pingInterval = .milliseconds(100)
       } _: { port in
         let client = try await socket(port)
-        client.send(bytes)
+        await client.send(bytes)
         _ = await client.receive()
         await echo.closed.wait { $0 == 1 }
       }
+    }
+
+    /// A socket whose client has not read for so long that writes wait.
+    private func blockedSocket(_ port: Int) async throws -> RawClient {
+      let client = try await socket(port)
+      await client.send(RawClient.frame(1, Array("watch".utf8)))
+      await echo.sockets.wait { $0.count == 1 }
+      await client.send(RawClient.frame(1, Array("flood".utf8)))
+      await echo.floods.wait { $0 == 1 }
+      return client
     }
 
     @Test func `a socket that does not read is closed when too much waits for it`() async throws {
       try await withServer {
         $0.waitingBytes = 100_000
       } _: { port in
-        let client = try await socket(port)
-        client.send(RawClient.frame(1, Array("watch".utf8)))
-        await echo.sockets.wait { $0.count == 1 }
+        let client = try await blockedSocket(port)
         let socket = echo.sockets.value[0]
         let message = [UInt8](repeating: 0x61, count: 1000)
         for _ in 0..<100_000 { socket.post(message) }
         await echo.closed.wait { $0 == 1 }
-        // What the system's buffers took.
-        #expect(await client.receive().count < 50 << 20)
         // It costs nothing afterwards.
         for _ in 0..<100_000 { socket.post(message) }
+        withExtendedLifetime(client) {}
+      }
+    }
+
+    @Test func `a socket that does not read is closed when it does not take a reply`() async throws {
+      try await withServer {
+        $0.pingInterval = .milliseconds(500)
+      } _: { port in
+        let client = try await blockedSocket(port)
+        await echo.closed.wait { $0 == 1 }
+        withExtendedLifetime(client) {}
       }
     }
 

@@ -36,15 +36,20 @@
 
     deinit { close(descriptor) }
 
-    func send(_ text: String) { send(Array(text.utf8)) }
+    func send(_ text: String) async { await send(Array(text.utf8)) }
 
     /// Sends bytes, as far as the server takes them.
-    func send(_ bytes: [UInt8]) {
-      var sent = 0
-      while sent < bytes.count {
-        let count = bytes[sent...].withUnsafeBytes { systemSend(descriptor, $0.baseAddress, $0.count) }
-        if count <= 0 { return }
-        sent += count
+    func send(_ bytes: [UInt8]) async {
+      await withCheckedContinuation { continuation in
+        Thread.detachNewThread { [descriptor] in
+          var sent = 0
+          while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { systemSend(descriptor, $0.baseAddress, $0.count) }
+            if count <= 0 { break }
+            sent += count
+          }
+          withExtendedLifetime(self) { continuation.resume() }
+        }
       }
     }
 

@@ -52,6 +52,7 @@ extension Aria2 {
       changing: { request, _ in
         request.id = GID.random().id
         request.headers = folder.headers
+        request.metadata[RequestOptions.folderKey] = folder.metadata[RequestOptions.folderKey]
       }, accepting: { configuration.schemes.contains($0.scheme?.lowercased() ?? "") }, skipping: { _ in })
     guard !requests.isEmpty else { throw RPCFailure("No files to download.") }
     var own = given
@@ -64,7 +65,8 @@ extension Aria2 {
     _ requests: [DownloadRequest], _ given: [String: String], at position: Int?
   ) async throws -> [JSONValue] {
     var kept = given
-    for name in ["gid", "pause"] { kept[name] = nil }
+    // The folder is kept relative to that of all downloads, which may get another path.
+    for name in ["gid", "pause", "dir"] { kept[name] = nil }
     let now = Date()
     let prepared = try requests.map { request in
       var request = request
@@ -78,8 +80,14 @@ extension Aria2 {
     let downloads = try await downloader.add(
       contentsOf: prepared, ifKnown: .keep, paused: isPaused || position != nil)
     if let position {
-      for (index, download) in downloads.enumerated() {
-        _ = try await QueueMove(downloader: downloader).move(download.id, to: .index(position + index))
+      do {
+        for (index, download) in downloads.enumerated() {
+          _ = try await QueueMove(downloader: downloader).move(download.id, to: .index(position + index))
+        }
+      } catch {
+        // They are added all the same.
+        if !isPaused { _ = try? await downloader.resumeAll(ids: downloads.map(\.id)) }
+        throw error
       }
       if !isPaused { _ = try await downloader.resumeAll(ids: downloads.map(\.id)) }
     }

@@ -7,6 +7,8 @@ extension Aria2 {
     let status = try await gids.status(of: try parameters.string(0))
     var values = defaults(where: \.isOfRequest)
     values.merge(RequestOptions.given(status.request)) { $1 }
+    let folder = status.request.metadata[RequestOptions.folderKey] ?? status.request.destination.directory ?? ""
+    values["dir"] = requestOptions.path(of: folder)
     return .object(values.mapValues { .string($0) })
   }
 
@@ -20,7 +22,7 @@ extension Aria2 {
     for (name, value) in configuration.options.merging(settings.value.options, uniquingKeysWith: { $1 }) {
       if let option = Aria2Option.all[name], isWanted(option) { values[name] = value }
     }
-    values["dir"] = settings.value.options["dir"] ?? configuration.directory
+    values["dir"] = requestOptions.path(of: settings.value.options["dir"] ?? "")
     return values
   }
 
@@ -28,7 +30,6 @@ extension Aria2 {
   private static let fixed: Set<String> = [
     "gid", "pause", "dry-run", "metalink-base-uri", "parameterized-uri", "checksum",
   ]
-  private static let placing: Set<String> = ["dir", "out"]
 
   func changeOption(_ parameters: Parameters) async throws -> JSONValue {
     let text = try parameters.string(0)
@@ -40,13 +41,12 @@ extension Aria2 {
       throw RPCFailure("Cannot change option for GID#\(gids.gid(of: status.id).text)")
     }
     let all = settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
-    let isPlaced = changes.keys.contains { Self.placing.contains($0) }
-    _ = try await downloader.update(status.id) { [requestOptions] request in
-      let given = RequestOptions.given(request).merging(changes) { $1 }
-      let digests = request.expectedDigests
-      try requestOptions.apply(all.merging(given) { $1 }, to: &request, isPlaced: isPlaced)
-      request.expectedDigests = digests
+    _ = try await downloader.update(status.id) { [requestOptions, configuration] request in
+      var given = RequestOptions.given(request).merging(changes) { $1 }
+      try requestOptions.apply(changes, among: all.merging(given) { $1 }, to: &request)
+      given["dir"] = nil
       RequestOptions.setGiven(given, of: &request)
+      try configuration.prepareChange(&request)
     }
     return "OK"
   }
@@ -58,11 +58,13 @@ extension Aria2 {
   ]
 
   func changeGlobalOption(_ parameters: Parameters) async throws -> JSONValue {
-    let changes = try RequestOptions.values(of: try parameters.object(0)) { !Self.fixedForAll.contains($0.name) }
-    // A folder that cannot be used fails here, not at the next download.
+    var changes = try RequestOptions.values(of: try parameters.object(0)) { !Self.fixedForAll.contains($0.name) }
+    // What cannot be used fails here, not at the next download.
     var probe = DownloadRequest(URL(filePath: "/"))
     try requestOptions.apply(changes, to: &probe)
-    _ = try await settings.update { $0.options.merge(changes) { $1 } }
+    // Relative to the folder of all downloads, which may get another path.
+    if let dir = changes["dir"] { changes["dir"] = try requestOptions.folder(of: dir) }
+    _ = try await settings.update { [changes] in $0.options.merge(changes) { $1 } }
     return "OK"
   }
 }

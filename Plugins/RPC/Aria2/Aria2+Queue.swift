@@ -93,12 +93,13 @@ extension Aria2 {
     let before = [status.request.url] + status.request.mirrors
     let (after, counts) = change.apply(to: before)
     guard !after.isEmpty else { throw RPCFailure("A download needs a URI: add one in the same call.") }
-    _ = try await downloader.update(status.id) { [change] request in
+    _ = try await downloader.update(status.id) { [change, configuration] request in
       var change = change
       let (urls, _) = change.apply(to: [request.url] + request.mirrors)
       guard let first = urls.first else { return }
       if request.url != first { request.url = first }
       request.mirrors = Array(urls.dropFirst())
+      if !change.added.isEmpty { try configuration.prepareChange(&request) }
     }
     return [.integer(Int64(counts.removed)), .integer(Int64(counts.added))]
   }

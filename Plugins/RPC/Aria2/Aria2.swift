@@ -68,9 +68,10 @@ struct Aria2: Sendable {
   /// Performs a call.
   /// - Parameter authorize: Checks the token, which is the first parameter, without its prefix.
   func perform(
-    _ method: String, _ parameters: [JSONValue], _ authorize: Authorization
+    _ method: String, _ parameters: [JSONValue], within budget: JSONRPC.Budget = JSONRPC.Budget(),
+    _ authorize: Authorization
   ) async -> Result<JSONValue, RPCFailure> {
-    do { return .success(try await result(method, parameters, authorize)) } catch let failure as RPCFailure {
+    do { return .success(try await result(method, parameters, budget, authorize)) } catch let failure as RPCFailure {
       return .failure(failure)
     } catch let error as DownloadError {
       return .failure(RPCFailure(error.message))
@@ -82,7 +83,7 @@ struct Aria2: Sendable {
   }
 
   private func result(
-    _ method: String, _ parameters: [JSONValue], _ authorize: Authorization
+    _ method: String, _ parameters: [JSONValue], _ budget: JSONRPC.Budget, _ authorize: Authorization
   ) async throws -> JSONValue {
     let prefix = "token:"
     let token = parameters.first?.text.flatMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
@@ -92,7 +93,7 @@ struct Aria2: Sendable {
       return .array(
         (Self.methods.keys.sorted() + Self.nativeMethods.keys.sorted() + Self.systemMethods).map { .string($0) })
     case "system.listNotifications": return .array(Self.notifications.map { .string($0) })
-    case "system.multicall": return try await multicall(Parameters(rest), authorize)
+    case "system.multicall": return try await multicall(Parameters(rest), budget, authorize)
     default:
       try authorize(token)
       guard let body = Self.methods[method] ?? Self.nativeMethods[method] else {
@@ -111,9 +112,12 @@ struct Aria2: Sendable {
   }
 
   /// Each call has a token of its own.
-  private func multicall(_ parameters: Parameters, _ authorize: Authorization) async throws -> JSONValue {
+  private func multicall(
+    _ parameters: Parameters, _ budget: JSONRPC.Budget, _ authorize: Authorization
+  ) async throws -> JSONValue {
     let calls = try parameters.list(0)
-    guard calls.count <= JSONRPC.mostCalls else {
+    // Of all multicalls of a batch together.
+    guard budget.take(calls.count) else {
       throw RPCFailure("system.multicall takes at most \(JSONRPC.mostCalls) calls.")
     }
     var results: [JSONValue] = []
@@ -130,7 +134,7 @@ struct Aria2: Sendable {
         results.append(RPCFailure("Recursive system.multicall forbidden.").json)
         continue
       }
-      switch await perform(name, call["params"]?.list ?? [], authorize) {
+      switch await perform(name, call["params"]?.list ?? [], within: budget, authorize) {
       case .success(let value): results.append([value])
       case .failure(let failure): results.append(failure.json)
       }

@@ -26,7 +26,9 @@ struct Aria2Status {
     add("uploadSpeed", "0")
     add("connections", status.state.phase == .transferring ? "1" : "0")
     add("pieceLength", Self.number(Self.pieceLength))
-    add("numPieces", Self.number(((total ?? 0) + Self.pieceLength - 1) / Self.pieceLength))
+    // A server may state any size.
+    let (pieces, rest) = (total ?? 0).quotientAndRemainder(dividingBy: Self.pieceLength)
+    add("numPieces", Self.number(pieces + (rest > 0 ? 1 : 0)))
     add("dir", .string(folder))
     add("files", files)
     if status.state.phase.isFinal {

@@ -44,22 +44,20 @@ struct RequestOptions: Sendable {
       ? nil : String(decoding: JSONValue.object(values.mapValues { .string($0) }).bytes, as: UTF8.self)
   }
 
-  /// Sets what the options say of a request.
+  /// The key of the folder that a download was added for, relative to that of all downloads, among the metadata of a request.
+  static let folderKey = "rpc.folder"
+  /// The options that say where a file goes.
+  static let placing: Set<String> = ["dir", "out"]
+  /// The options that become fields of requests.
+  static let fields: Set<String> = ["header", "referer", "user-agent", "http-user", "http-passwd"]
+
+  /// Sets what the options say of a new request.
   ///
-  /// - Parameters:
-  ///   - values: The options of the download, over those for all downloads.
-  ///   - isPlaced: Whether the place of the file is set, too.
+  /// - Parameter values: The options of the download, over those for all downloads.
   /// - Throws: ``RPCFailure`` for a folder or a name outside of the folder of all downloads, for fields that would break a
   ///   request, and for a digest that cannot be read.
-  func apply(_ values: [String: String], to request: inout DownloadRequest, isPlaced: Bool = true) throws(RPCFailure) {
-    if isPlaced {
-      let (folder, name) = try place(dir: values["dir"], out: values["out"])
-      request.destination.directory = folder
-      if let name {
-        request.destination.name = name
-        request.destination.nameUse = .order
-      }
-    }
+  func apply(_ values: [String: String], to request: inout DownloadRequest) throws(RPCFailure) {
+    try place(&request, in: try folder(of: values["dir"] ?? ""), out: values["out"])
     request.headers = try fields(values)
     if let checksum = values["checksum"] {
       do { request.expectedDigests = [try FileDigest(parsing: checksum)] } catch {
@@ -68,15 +66,42 @@ struct RequestOptions: Sendable {
     }
   }
 
-  /// The folder, relative to that of all downloads, and the name.
-  private func place(dir: String?, out: String?) throws(RPCFailure) -> (folder: String?, name: String?) {
-    var parts = try components(of: dir ?? directory, "dir")
-    guard let out, !out.isEmpty else { return (parts.isEmpty ? nil : parts.joined(separator: "/"), nil) }
-    guard !out.hasPrefix("/") else { throw Self.outside("out", out) }
-    let names = try Self.checked(out, "out")
-    guard let name = names.last else { throw Self.outside("out", out) }
-    parts += names.dropLast()
-    return (parts.isEmpty ? nil : parts.joined(separator: "/"), name)
+  /// Sets what changed options say of a request. What they do not name stays, also where another program has set it.
+  ///
+  /// - Parameters:
+  ///   - changes: The options that a client changes.
+  ///   - values: All options of the download, over those for all downloads.
+  func apply(
+    _ changes: [String: String], among values: [String: String], to request: inout DownloadRequest
+  ) throws(RPCFailure) {
+    if changes.keys.contains(where: Self.placing.contains) {
+      let folder = try changes["dir"].map { path throws(RPCFailure) in try self.folder(of: path) }
+      let base = folder ?? request.metadata[Self.folderKey] ?? request.destination.directory ?? ""
+      let name = request.destination.name
+      try place(&request, in: base, out: values["out"])
+      if request.destination.name == nil { request.destination.name = name }
+    }
+    if changes.keys.contains(where: Self.fields.contains) { request.headers = try fields(values) }
+  }
+
+  /// Returns a folder relative to that of all downloads; empty for that itself.
+  func folder(of dir: String) throws(RPCFailure) -> String { try components(of: dir, "dir").joined(separator: "/") }
+
+  /// The absolute path of a folder as it is kept.
+  func path(of folder: String) -> String { folder.isEmpty ? directory : directory + "/" + folder }
+
+  private func place(_ request: inout DownloadRequest, in folder: String, out: String?) throws(RPCFailure) {
+    var parts = try Self.checked(folder, "dir")
+    if let out, !out.isEmpty {
+      guard !out.hasPrefix("/") else { throw Self.outside("out", out) }
+      let names = try Self.checked(out, "out")
+      guard let name = names.last else { throw Self.outside("out", out) }
+      parts += names.dropLast()
+      request.destination.name = name
+      request.destination.nameUse = .order
+    }
+    request.destination.directory = parts.isEmpty ? nil : parts.joined(separator: "/")
+    request.metadata[Self.folderKey] = folder
   }
 
   private func components(of path: String, _ option: String) throws(RPCFailure) -> [String] {

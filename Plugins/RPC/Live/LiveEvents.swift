@@ -1,14 +1,16 @@
 import DownpipeCore
 import DownpipeJSON
 import DownpipeServer
+import Synchronization
 
 /// Changes of downloads as events of a stream (the server-sent events of HTML): the objects of `--json`, and `removed` with an
 /// id. `incomplete` says that there were more changes than were kept for the client, which reads the queue again.
 struct LiveEvents: Sendable {
   let downloader: Downloader
+  let time: any TimeSource
 
   func reply() -> ServerReply {
-    let feed = EventFeed(downloader.changes(every: .milliseconds(250)))
+    let feed = EventFeed(downloader.changes(every: .milliseconds(250)), time: time)
     var reply = ServerReply(200, type: "text/event-stream; charset=utf-8")
     reply.body = .stream { await feed.next() }
     reply.isLast = true
@@ -18,13 +20,49 @@ struct LiveEvents: Sendable {
 
 /// The events for one client. Changes that it has not taken are merged by the downloader.
 private actor EventFeed {
-  private let changes: AsyncStream<DownloadChanges>.Iterator
+  private enum Item {
+    case batch(DownloadChanges)
+    /// Nothing has changed for a while: a write shows whether the client is there.
+    case silence
+  }
+
+  private let items: AsyncStream<Item>.Iterator
+  /// Asks for the next changes.
+  private let wishes: AsyncStream<Void>.Continuation
   /// The state of each download, to tell news from progress.
   private var states: [DownloadID: DownloadState] = [:]
   private var isNew = true
+  private let silenceWaits = Flag()
   private static let mostStates = 10_000
+  private static let longestSilence: Duration = .seconds(15)
 
-  init(_ changes: AsyncStream<DownloadChanges>) { self.changes = changes.makeAsyncIterator() }
+  init(_ changes: AsyncStream<DownloadChanges>, time: any TimeSource) {
+    let (items, continuation) = AsyncStream<Item>.makeStream()
+    let (asked, wishes) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    self.items = items.makeAsyncIterator()
+    self.wishes = wishes
+    // Both end with the stream, which the feed owns.
+    let pump = Task {
+      var changes = changes.makeAsyncIterator()
+      for await _ in asked {
+        guard let batch = await changes.next(isolation: nil) else { break }
+        continuation.yield(.batch(batch))
+      }
+      continuation.finish()
+    }
+    let clock = Task { [silenceWaits] in
+      while (try? await time.sleep(for: Self.longestSilence, purpose: .eventSilence)) != nil {
+        // One at a time, as of the changes.
+        if !silenceWaits.set(true) { continuation.yield(.silence) }
+      }
+    }
+    continuation.onTermination = { _ in
+      wishes.finish()
+      pump.cancel()
+      clock.cancel()
+    }
+    wishes.yield()
+  }
 
   /// Waits for the next events; `nil` when the downloader has ended.
   func next() async -> [UInt8]? {
@@ -34,8 +72,19 @@ private actor EventFeed {
       return Array(": connected\n\n".utf8)
     }
     // A copy reads from the same stream.
-    var changes = changes
-    guard let batch = await changes.next(isolation: self) else { return nil }
+    var items = items
+    switch await items.next(isolation: self) {
+    case .batch(let batch):
+      wishes.yield()
+      return events(batch)
+    case .silence:
+      silenceWaits.set(false)
+      return Array(": nothing has changed\n\n".utf8)
+    case nil: return nil
+    }
+  }
+
+  private func events(_ batch: DownloadChanges) -> [UInt8] {
     var text = ""
     if !batch.isComplete { text += Self.event(#"{"event":"incomplete"}"#) }
     for status in batch.statuses {
@@ -54,4 +103,18 @@ private actor EventFeed {
   }
 
   private static func event(_ json: String) -> String { "data: \(json)\n\n" }
+}
+
+/// A flag of several tasks.
+private final class Flag: Sendable {
+  private let value = Atomic(false)
+
+  /// - Returns: What it was before.
+  @discardableResult
+  func set(_ new: Bool) -> Bool { value.exchange(new, ordering: .relaxed) }
+}
+
+extension SleepPurpose {
+  /// Until a client of events is told that nothing has changed.
+  static let eventSilence = SleepPurpose("eventSilence")
 }

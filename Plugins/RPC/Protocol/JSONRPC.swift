@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// Requests and replies of JSON-RPC 2.0, as aria2 reads and writes them: each request needs an id, and parameters are a list.
 enum JSONRPC {
@@ -21,8 +22,18 @@ enum JSONRPC {
     var failure: RPCFailure
   }
 
-  /// The most calls of a batch, and of `system.multicall`.
+  /// The most calls of a batch, and the most in all `system.multicall` of a message together.
   static let mostCalls = 1000
+
+  /// How many calls a message may still have in `system.multicall`.
+  final class Budget: Sendable {
+    private let left = Atomic(mostCalls)
+
+    /// - Returns: Whether there was room.
+    func take(_ count: Int) -> Bool {
+      left.subtract(min(count, 1 << 30), ordering: .relaxed).newValue >= 0
+    }
+  }
 
   static func message(_ bytes: [UInt8]) -> Message {
     guard let value = try? JSONValue(parsing: bytes) else { return .single(.failure(Refusal(failure: .parseError))) }

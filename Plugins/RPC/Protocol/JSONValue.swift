@@ -10,30 +10,38 @@ enum JSONValue: Sendable, Hashable {
   case array([JSONValue])
   case object([String: JSONValue])
 
-  struct TooDeep: Error {}
+  struct TooLarge: Error {}
 
   /// The most levels of a value.
   static let mostLevels = 100
+  /// The most values in one: a small text can have a million, each of which costs many times its byte.
+  static let mostValues = 50_000
 
   /// Parses a text.
-  /// - Throws: an error of Foundation for a text that is not JSON; ``TooDeep``.
+  /// - Throws: an error of Foundation for a text that is not JSON; ``TooLarge``.
   init(parsing bytes: [UInt8]) throws {
+    // Before anything is made of it: each value but the first has a comma or a bracket before it.
+    let marks = bytes.count { $0 == 0x2C || $0 == 0x5B || $0 == 0x7B }
+    guard marks <= 4 * Self.mostValues else { throw TooLarge() }
+    var values = Self.mostValues
     try self.init(
-      try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed), levels: Self.mostLevels)
+      try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed), levels: Self.mostLevels, &values)
   }
 
-  private init(_ value: Any, levels: Int) throws(TooDeep) {
+  private init(_ value: Any, levels: Int, _ values: inout Int) throws(TooLarge) {
+    values -= 1
+    guard values >= 0 else { throw TooLarge() }
     switch value {
     case let text as String: self = .string(text)
-    case let values as [Any]:
-      guard levels > 0 else { throw TooDeep() }
+    case let elements as [Any]:
+      guard levels > 0 else { throw TooLarge() }
       var list: [JSONValue] = []
-      for value in values { list.append(try JSONValue(value, levels: levels - 1)) }
+      for element in elements { list.append(try JSONValue(element, levels: levels - 1, &values)) }
       self = .array(list)
-    case let values as [String: Any]:
-      guard levels > 0 else { throw TooDeep() }
+    case let elements as [String: Any]:
+      guard levels > 0 else { throw TooLarge() }
       var members: [String: JSONValue] = [:]
-      for (key, value) in values { members[key] = try JSONValue(value, levels: levels - 1) }
+      for (key, element) in elements { members[key] = try JSONValue(element, levels: levels - 1, &values) }
       self = .object(members)
     case let number as NSNumber:
       if type(of: number) == type(of: NSNumber(value: true)) {

@@ -15,6 +15,15 @@ struct PipelineSettings: Sendable, Hashable {
     /// `URLSessionSource`.
     case urlSession = "urlsession"
 
+    /// The source that can hold back URLs of strangers; `nil` if this build has none.
+    static var forStrangers: Transport? {
+      #if LIBCURL
+        .curl
+      #else
+        nil
+      #endif
+    }
+
     static var standard: Transport {
       #if LIBCURL
         .curl

@@ -9,12 +9,6 @@ import Synchronization
 
 /// Hands downloads over to a server that speaks aria2's JSON-RPC.
 struct HandOver: Sendable {
-  /// What is not handed over is refused: the server would do something else.
-  struct Refused: Sendable {
-    var isGiven: Bool
-    var option: String
-  }
-
   private let address: String
   private let token: String?
   private let plan: GetPlan
@@ -104,20 +98,19 @@ struct HandOver: Sendable {
         throw UsageError(
           "--to: \(client.address.redactedURL) does not reply as a server of aria2's protocol (status \(reply.status))")
       }
+      var waiting = Set(sent.indices)
       for answer in answers {
-        guard
-          let text = (answer["id"] as? String).flatMap({ Int($0) }).flatMap({
-            sent.indices.contains($0) ? sent[$0] : nil
-          })
-        else { continue }
+        guard let index = (answer["id"] as? String).flatMap({ Int($0) }), waiting.remove(index) != nil else { continue }
         if let gid = answer["result"] as? String {
-          tell(text, gid: gid)
+          tell(sent[index], gid: gid)
         } else {
           refused += 1
           let message = (answer["error"] as? [String: Any])?["message"] as? String
-          tell(text, error: message ?? "the server gives no reason")
+          tell(sent[index], error: message ?? "the server gives no reason")
         }
       }
+      refused += waiting.count
+      for index in waiting.sorted() { tell(sent[index], error: "the server has not answered: add it again") }
       return refused
     }
   #else
