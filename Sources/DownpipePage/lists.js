@@ -129,6 +129,8 @@ class VirtualList {
       }
     }
     this.resize();
+    // The row that has the focus stays the current one, also when others come or go above it.
+    if (this.scroller.contains(document.activeElement)) this.focused({ target: document.activeElement });
   }
 
   draw() {
