@@ -15,11 +15,15 @@ extension EndToEnd {
     private static let content = ScriptedContent.pattern(size: 24 << 20, seed: 31)
     private static let options = ["-s", "8", "--json"]
 
-    /// Holds each reply to the process with this name, after a megabyte.
+    /// The first bytes of the file, which come at once: more than one checkpoint has, however few connections there are.
+    private static let free: Int64 = 6 << 20
+
+    /// Holds each reply to the process with this name: behind the first bytes of the file, and after a part of what comes later.
     private func serve(holding name: String, at gate: ServerGate) async throws -> ScriptedHTTPServer {
       try await .start { request in
         let reply = ScriptedReply.file(Self.content, etag: "\"1\"", for: request)
-        return request.headers["User-Agent"] == name ? reply.held(at: gate, after: 1 << 20) : reply
+        guard request.headers["User-Agent"] == name else { return reply }
+        return reply.held(at: gate, after: max(256 << 10, Self.free - (request.range?.start ?? 0)))
       }
     }
 
