@@ -46,8 +46,9 @@ extension EndToEnd {
           [command, "-d", run.folder.path("out")] + more, by: ["python3", "-c", script]
         ).run()
         #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.everything)")
-        // The ledger was closed: its log is gone.
-        #expect(try run.folder.contents().filter { $0.hasSuffix("-wal") } == [])
+        // The ledger was closed: its log was copied into it. The file may stay, if a reading connection was closed last.
+        let logs = try run.folder.contents().filter { $0.hasSuffix("-wal") }
+        for log in logs { #expect(try run.folder.read(log).isEmpty, "\(log)") }
       }
     }
 
