@@ -134,12 +134,12 @@ public struct RateLimit: RatePolicy, Hashable {
       state = Mutex(State(leased: limit.sharesRates ? LeasedBuckets(rate: limit.rate) : nil))
     }
 
-    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+    func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
       let key =
         switch limit.scope {
         case .all: ""
-        case .host: candidate.host
-        case .download: id.rawValue
+        case .host: transfer.candidate.host
+        case .download: transfer.id.rawValue
         }
       let cost = Duration.seconds(Double(bytes) / Double(limit.rate.bytesPerSecond))
       return state.withLock { state in

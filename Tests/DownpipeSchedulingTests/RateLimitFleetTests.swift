@@ -23,7 +23,7 @@ struct RateLimitFleetTests {
   }
 
   private func pause(_ session: any RateSession, _ bytes: Int, at milliseconds: Int) -> Duration {
-    session.pause(after: bytes, of: "a", here, at: .milliseconds(milliseconds))
+    session.pause(after: bytes, of: TransferContext("a", here), at: .milliseconds(milliseconds))
   }
 
   @Test("Nothing is received without a share, before the first one and after its end")
@@ -112,7 +112,7 @@ struct RateLimitFleetTests {
   func hosts() {
     let session = start(.host)
     for number in 0..<600 {
-      _ = session.pause(after: 0, of: "a", Candidate(host: "h\(number)"), at: .zero)
+      _ = session.pause(after: 0, of: TransferContext("a", Candidate(host: "h\(number)")), at: .zero)
     }
     var asked: [String] = []
     for round in 0..<3 {
@@ -125,11 +125,11 @@ struct RateLimitFleetTests {
     #expect(Set(asked) == Set((0..<600).map { "of host h\($0)" }))
     #expect(session.wants(at: .milliseconds(300)) == [])
     let other = start(.host)
-    for candidate in [here, there] { _ = other.pause(after: 0, of: "a", candidate, at: .zero) }
+    for candidate in [here, there] { _ = other.pause(after: 0, of: TransferContext("a", candidate), at: .zero) }
     #expect(other.wants(at: .zero).map(\.key) == ["of host here.example", "of host there.example"])
     other.take([share(100), share(0)], askedAt: .zero, at: .zero)
-    #expect(other.pause(after: 0, of: "a", here, at: .zero) == .zero)
-    #expect(other.pause(after: 0, of: "a", there, at: .zero) > .zero)
+    #expect(other.pause(after: 0, of: TransferContext("a", here), at: .zero) == .zero)
+    #expect(other.pause(after: 0, of: TransferContext("a", there), at: .zero) > .zero)
   }
 
   @Test("Outside its hours a rate needs no share")
@@ -141,14 +141,14 @@ struct RateLimitFleetTests {
     #expect(pause(session, 5_000, at: 0) == .zero)
     #expect(session.wants(at: .zero) == [])
     time.advance(by: .seconds(21 * 3_600))
-    #expect(session.pause(after: 0, of: "a", here, at: time.now) > .zero)
+    #expect(session.pause(after: 0, of: TransferContext("a", here), at: time.now) > .zero)
     #expect(session.wants(at: time.now).count == 1)
   }
 
   @Test func theReachOfOneDownloadIsItsWorker() {
     let limit = RateLimit(.megabytesPerSecond(1), for: .download, across: .fleet)
     #expect(!limit.sharesRates && limit.summary == "1.00 MB/s for each download")
-    #expect(limit.start(time: VirtualTime()).pause(after: 1_000, of: "a", here, at: .zero) == .zero)
+    #expect(limit.start(time: VirtualTime()).pause(after: 1_000, of: TransferContext("a", here), at: .zero) == .zero)
     let fleet = RateLimit(.megabytesPerSecond(20), across: .fleet)
     #expect(fleet.sharesRates && fleet.summary == "20.0 MB/s at all workers")
     #expect(
@@ -207,9 +207,9 @@ struct RateLimitFleetTests {
         for transfer in 0..<transfers where workers[index].free[transfer] <= now {
           // What the server has sent meanwhile.
           let most = min(chunk, workers[index].speed * 5 / 1_000)
-          var pause = session.pause(after: 0, of: "t\(transfer)", here, at: now)
+          var pause = session.pause(after: 0, of: TransferContext("t\(transfer)", here), at: now)
           if pause == .zero {
-            pause = session.pause(after: most, of: "t\(transfer)", here, at: now)
+            pause = session.pause(after: most, of: TransferContext("t\(transfer)", here), at: now)
             sum += most
           }
           workers[index].free[transfer] = now + max(step, min(pause, .seconds(1)))
@@ -261,7 +261,7 @@ struct RateLimitFleetTests {
     for number in 0..<4_000 {
       let now = Duration.milliseconds(5) * number
       for (index, session) in sessions.enumerated() where free[index] <= now {
-        let pause = session.pause(after: 16_384, of: "t", here, at: now)
+        let pause = session.pause(after: 16_384, of: TransferContext("t", here), at: now)
         free[index] = now + max(.milliseconds(5), pause)
         // The first seconds are those in which the shares become fair.
         if now > .seconds(5) { bytes[index] += 16_384 }
@@ -334,7 +334,7 @@ struct RateLimitFleetTests {
 
     func start(time: any TimeSource) -> any RateSession { self }
 
-    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+    func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
       if bytes > 0 { received.update { $0[now, default: 0] += bytes } }
       return .zero
     }

@@ -23,7 +23,7 @@ struct RateLimitHoursTests {
 
   /// The pause of a transfer that has received a chunk after an idle time.
   private func pause(_ session: any RateSession, _ time: VirtualTime) -> Duration {
-    session.pause(after: 10_000, of: "a", Candidate(host: "example.org"), at: time.now)
+    session.pause(after: 10_000, of: TransferContext("a", Candidate(host: "example.org")), at: time.now)
   }
 
   /// A window, the date of a start, and whether the limit applies after each of some times.
@@ -63,7 +63,7 @@ struct RateLimitHoursTests {
     let session = RateLimit(rate, during: try window(row.from, row.to, row.zone)).start(time: time)
     for (after, applies) in row.steps {
       time.advance(by: .seconds(after))
-      let pause = session.pause(after: 1_000_000, of: "a", Candidate(), at: time.now)
+      let pause = session.pause(after: 1_000_000, of: TransferContext("a", Candidate()), at: time.now)
       #expect((pause > .zero) == applies, "\(time.date)")
     }
   }
@@ -86,9 +86,9 @@ struct RateLimitHoursTests {
     let time = try time("2026-06-01T17:59:59Z")
     let session = RateLimit(rate, during: try window("17:00", "18:00")).start(time: time)
     let hour = Duration.seconds(3600)
-    #expect(session.pause(after: 10_000 * 86_400, of: "a", Candidate(), at: time.now) > hour * 20)
+    #expect(session.pause(after: 10_000 * 86_400, of: TransferContext("a", Candidate()), at: time.now) > hour * 20)
     time.advance(by: .seconds(1))
-    #expect(session.pause(after: 0, of: "a", Candidate(), at: time.now) == .zero)
+    #expect(session.pause(after: 0, of: TransferContext("a", Candidate()), at: time.now) == .zero)
     time.advance(by: hour * 23)
     #expect(pause(session, time) == Self.pauseOfAChunk)
   }

@@ -23,7 +23,7 @@ struct RateLimitTests {
       for (index, candidate) in candidates.enumerated() {
         while free[index] <= now, bytes[index] < 100_000_000 {
           bytes[index] += chunk
-          let pause = session.pause(after: chunk, of: DownloadID("\(index)"), candidate, at: now)
+          let pause = session.pause(after: chunk, of: TransferContext(DownloadID("\(index)"), candidate), at: now)
           if pause > .zero { free[index] = now + pause }
         }
       }
@@ -60,10 +60,10 @@ struct RateLimitTests {
 
   @Test func anIdleTimeIsNotSavedUp() {
     let session = RateLimit(.bytesPerSecond(1_000)).start(time: VirtualTime())
-    #expect(session.pause(after: 100, of: "a", here, at: .seconds(100)) == .zero)
-    #expect(session.pause(after: 1_000, of: "a", here, at: .seconds(100)) == .seconds(1))
-    #expect(session.pause(after: 0, of: "a", here, at: .milliseconds(100_400)) == .milliseconds(600))
-    #expect(session.pause(after: 0, of: "a", here, at: .seconds(101)) == .zero)
+    #expect(session.pause(after: 100, of: TransferContext("a", here), at: .seconds(100)) == .zero)
+    #expect(session.pause(after: 1_000, of: TransferContext("a", here), at: .seconds(100)) == .seconds(1))
+    #expect(session.pause(after: 0, of: TransferContext("a", here), at: .milliseconds(100_400)) == .milliseconds(600))
+    #expect(session.pause(after: 0, of: TransferContext("a", here), at: .seconds(101)) == .zero)
   }
 
   @Test func summariesAndRates() {

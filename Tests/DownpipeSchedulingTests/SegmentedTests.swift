@@ -11,12 +11,12 @@ struct SegmentedTests {
   @Test("a file below the minimum, and one connection, need no session")
   func startsForLargeFiles() {
     let policy = Segmented(connections: 4, minimumSize: 100)
-    #expect(policy.start(size: 99, of: Candidate()) == nil)
-    #expect(policy.start(size: 100, of: Candidate())?.maximumConnections == 4)
-    #expect(Segmented(connections: 1).start(size: .max, of: Candidate()) == nil)
-    #expect(Segmented(connections: .automatic(upTo: 1)).start(size: .max, of: Candidate()) == nil)
-    #expect(Segmented().start(size: 32 * Self.mebibyte - 1, of: Candidate()) == nil)
-    #expect(Segmented().start(size: 32 * Self.mebibyte, of: Candidate())?.maximumConnections == 8)
+    #expect(policy.start(size: 99, of: TransferContext()) == nil)
+    #expect(policy.start(size: 100, of: TransferContext())?.maximumConnections == 4)
+    #expect(Segmented(connections: 1).start(size: .max, of: TransferContext()) == nil)
+    #expect(Segmented(connections: .automatic(upTo: 1)).start(size: .max, of: TransferContext()) == nil)
+    #expect(Segmented().start(size: 32 * Self.mebibyte - 1, of: TransferContext()) == nil)
+    #expect(Segmented().start(size: 32 * Self.mebibyte, of: TransferContext())?.maximumConnections == 8)
   }
 
   @Test(arguments: [
@@ -88,7 +88,7 @@ struct SegmentedTests {
   func throttledLater() throws {
     var server = SimulatedServer(perConnection: 50e6, total: 50e6, seed: 5)
     let policy = Segmented(connections: .automatic(upTo: 4))
-    let session = try #require(policy.start(size: 1 << 40, of: Candidate()))
+    let session = try #require(policy.start(size: 1 << 40, of: TransferContext()))
     let before = server.run(session, bytes: 1 << 40, for: .seconds(5))
     #expect(before.last?.wanted == 1)
     server.perConnection = 2e6
@@ -116,7 +116,7 @@ struct SegmentedTests {
     #expect(history.dropFirst(12).allSatisfy { $0.wanted >= 2 }, "\(history.map(\.wanted))")
     // When the server accepts more, they are used.
     server.accepted = 32
-    let session = try #require(policy.start(size: 1 << 40, of: Candidate()))
+    let session = try #require(policy.start(size: 1 << 40, of: TransferContext()))
     server.accepted = 2
     _ = server.run(session, bytes: 1 << 40, for: .seconds(10))
     server.accepted = 32
@@ -126,7 +126,7 @@ struct SegmentedTests {
 
   @Test("one lost connection lowers nothing; a second one soon after does")
   func losses() throws {
-    let session = try #require(Segmented(connections: 4).start(size: 1 << 40, of: Candidate()))
+    let session = try #require(Segmented(connections: 4).start(size: 1 << 40, of: TransferContext()))
     func wanted(_ open: Int, _ refusals: Int, at milliseconds: Int) -> Int {
       session.connections(
         after: SegmentMeasurement(
@@ -148,7 +148,7 @@ struct SegmentedTests {
   func anyMeasurements(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     for policy in [Segmented(), Segmented(connections: 5), Segmented(connections: .automatic(upTo: 2))] {
-      let session = try #require(policy.start(size: 1 << 40, of: Candidate()))
+      let session = try #require(policy.start(size: 1 << 40, of: TransferContext()))
       var time = Duration.zero
       for _ in 0..<5_000 {
         time += .milliseconds(Int.random(in: 0...3_000, using: &generator))

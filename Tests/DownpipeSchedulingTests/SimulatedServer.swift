@@ -37,7 +37,7 @@ struct SimulatedServer {
 
   /// Transfers with a new session of the policy.
   mutating func run(_ policy: Segmented, bytes: Int64, for time: Duration) throws -> [Moment] {
-    run(try #require(policy.start(size: bytes, of: Candidate())), bytes: bytes, for: time)
+    run(try #require(policy.start(size: bytes, of: TransferContext())), bytes: bytes, for: time)
   }
 
   /// Transfers for a time, or until all bytes have arrived.

@@ -44,7 +44,7 @@ public struct Segmented: SegmentPolicy, Hashable {
   }
 
   /// Returns a session for a file that is large enough.
-  public func start(size: Int64, of candidate: Candidate) -> (any SegmentSession)? {
+  public func start(size: Int64, of transfer: TransferContext) -> (any SegmentSession)? {
     guard size >= minimumSize, connections.maximum > 1 else { return nil }
     return SegmentedSession(connections)
   }

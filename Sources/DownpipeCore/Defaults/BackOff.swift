@@ -54,6 +54,12 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
     BackOff(attempts: 1, base: .zero, cap: .zero, growth: .constant)
   }
 
+  /// Returns the same back-off with another number of attempts.
+  ///
+  /// - Parameter attempts: The number of attempts in a row without progress, including the first one. Numbers below 1 count
+  ///   as 1; `Int.max` means no limit.
+  public func with(attempts: Int) -> BackOff { BackOff(attempts: attempts, base: base, cap: cap, growth: growth) }
+
   /// Returns the longest possible wait after a number of failures in a row.
   public func bound(afterFailures consecutive: Int) -> Duration {
     guard growth == .exponential, base > .zero else { return min(base, cap) }

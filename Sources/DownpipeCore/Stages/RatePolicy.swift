@@ -31,10 +31,9 @@ public protocol RateSession: Sendable {
   /// that a policy that replaces this one takes effect soon.
   /// - Parameters:
   ///   - bytes: The number of bytes that have arrived since the last call for this transfer.
-  ///   - id: The id of the download.
-  ///   - candidate: The properties of the download.
+  ///   - transfer: The download.
   ///   - now: The current instant, a value of ``TimeSource/now``.
-  func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration
+  func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration
 
   /// Returns the shared rates of which the session needs a share now, or a new one.
   ///
@@ -76,7 +75,7 @@ public struct TransferPace: Sendable {
   ///
   /// - Parameters:
   ///   - time: The clock for ``keep(after:)``.
-  ///   - limits: Counts bytes and returns the pause; see ``RateSession/pause(after:of:_:at:)``.
+  ///   - limits: Counts bytes and returns the pause; see ``RateSession/pause(after:of:at:)``.
   public init(time: any TimeSource = SystemTime(), limits: @escaping @Sendable (_ bytes: Int) -> Duration) {
     self.time = time
     self.limits = limits

@@ -12,8 +12,8 @@ public protocol SegmentPolicy: Stage {
   /// It is called when a server has stated the size of the file, and must be cheap.
   /// - Parameters:
   ///   - size: The size of the file in bytes.
-  ///   - candidate: The properties of the download.
-  func start(size: Int64, of candidate: Candidate) -> (any SegmentSession)?
+  ///   - transfer: The download.
+  func start(size: Int64, of transfer: TransferContext) -> (any SegmentSession)?
 }
 
 /// The decisions about the connections of one transfer.

@@ -31,7 +31,7 @@ public final class FakeSegmentPolicy: SegmentPolicy, SegmentSession {
   public func measurements(atLeast count: Int) async { await recorded.wait { $0.measurements.count >= count } }
 
   /// Records the size and returns itself.
-  public func start(size: Int64, of candidate: Candidate) -> (any SegmentSession)? {
+  public func start(size: Int64, of transfer: TransferContext) -> (any SegmentSession)? {
     recorded.update { $0.sizes.append(size) }
     return self
   }

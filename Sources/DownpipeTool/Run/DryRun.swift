@@ -222,7 +222,8 @@ struct DryRun: Sendable {
     var mirrors = request.mirrors
     if forecast.isResumable == true, let total = forecast.total.bytes, reply.contentCoding == nil,
       reply.validator?.isStrong ?? false,
-      let session = settings.segmented?.start(size: total, of: Candidate(host: request.host))
+      let session = settings.segmented?.start(
+        size: total, of: TransferContext(request.id, Candidate(host: request.host), metadata: request.metadata))
     {
       forecast.connections = session.maximumConnections
       // Only segments use those that the server names.

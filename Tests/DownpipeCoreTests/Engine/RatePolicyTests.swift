@@ -27,8 +27,8 @@ struct RatePolicyTests: EngineSuite {
 
     func start(time: any TimeSource) -> any RateSession { self }
 
-    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
-      counted.update { $0[id, default: 0] += bytes }
+    func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
+      counted.update { $0[transfer.id, default: 0] += bytes }
       return until.update { until in
         until = max(until, now) + .seconds(Double(bytes) / rate)
         return until - now
@@ -84,6 +84,41 @@ struct RatePolicyTests: EngineSuite {
     time.advance(by: .seconds(1))
     _ = try await next.value
     #expect(slow.counted.value == ["a": 10_000, "b": 10_000])
+    await downloader.shutdown()
+  }
+
+  @Test("a policy sees the present request of a running transfer")
+  func changedRequests() async throws {
+    /// Lets nothing arrive until the request says so.
+    struct Permitted: RatePolicy, RateSession {
+      func start(time: any TimeSource) -> any RateSession { self }
+      func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
+        let isPermitted = transfer.metadata["permitted"] == "yes" && transfer.candidate.tags == ["permitted"]
+        return isPermitted ? .zero : .seconds(1)
+      }
+    }
+    let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 50_000 }]])
+    let (storage, ledger) = (storage, ledger)
+    let downloader = try await Downloader(options: options) {
+      source
+      Permitted()
+      storage
+      AnyLedger(ledger)
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    for _ in 0..<3 {
+      await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+      time.advance(by: .seconds(1))
+    }
+    await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+    _ = try await downloader.update("a") {
+      $0.metadata["permitted"] = "yes"
+      $0.tags = ["permitted"]
+    }
+    time.advance(by: .seconds(1))
+    let artifact = try await download.value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(source.requests.count == 1)
     await downloader.shutdown()
   }
 

@@ -30,7 +30,7 @@ struct SharedRateTests: EngineSuite {
 
     func start(time: any TimeSource) -> any RateSession { self }
 
-    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+    func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
       guard !taken.value.isEmpty else { return .milliseconds(50) }
       return due.update { due in
         if bytes > 0 { due = now + .seconds(1) }
@@ -142,7 +142,7 @@ struct SharedRateTests: EngineSuite {
 
     struct Free: RatePolicy, RateSession {
       func start(time: any TimeSource) -> any RateSession { self }
-      func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration { .zero }
+      func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration { .zero }
     }
     let faulty = FaultyLedger(MemoryLedger())
     let source = FakeSource([url: [.init(bytes)]])

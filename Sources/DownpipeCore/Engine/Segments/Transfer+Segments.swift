@@ -21,15 +21,15 @@ extension Transfer {
     default: return nil
     }
     guard total > 0, total <= Self.largest else { return nil }
-    let (candidate, hasHoles, isSame) = run.read { record in
+    let (context, hasHoles, isSame) = run.read { record in
       (
-        record.candidate, record.checkpoint.ranges.end > kept,
+        record.transferContext, record.checkpoint.ranges.end > kept,
         record.checkpoint.ranges.isEmpty
           || record.checkpoint.validator?.compare(to: reply.validator) == .sameStrong
       )
     }
     guard isSame else { return nil }
-    if let session = run.pipeline.segments?.start(size: total, of: candidate), session.maximumConnections > 1 {
+    if let session = run.pipeline.segments?.start(size: total, of: context), session.maximumConnections > 1 {
       return (session, total)
     }
     return hasHoles ? (OneConnection(), total) : nil

@@ -53,12 +53,12 @@ final class LiveRates: Sendable {
   }
 
   /// The longest pause that a policy asks for.
-  func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+  func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
     let limits = limits.withLock { $0 }
     var longest = Duration.zero
     var isShared = false
     for limit in limits {
-      longest = max(longest, limit.session.pause(after: bytes, of: id, candidate, at: now))
+      longest = max(longest, limit.session.pause(after: bytes, of: transfer, at: now))
       isShared = isShared || limit.isShared
     }
     if isShared { noteDemand() }
@@ -107,23 +107,32 @@ final class LiveRates: Sendable {
   }
 }
 
-/// The pace of one transfer of a run. Rate policies that are replaced meanwhile take effect at once.
+/// The pace of one transfer of a run. Rate policies that are replaced meanwhile take effect at once, and so do changes of the
+/// request.
 final class RunPace: Sendable {
   private let run: Run
-  private let candidate = Mutex<Candidate?>(nil)
+  private let known = Mutex<(request: DownloadRequest, transfer: TransferContext)?>(nil)
 
   init(_ run: Run) { self.run = run }
 
   func pause(after bytes: Int) -> Duration {
     guard run.context.rates.isLimited else { return .zero }
-    let candidate = candidate.withLock { candidate in
+    let request = run.read { $0.request }
+    let transfer = known.withLock { known in
+      // Requests that were copied from each other are compared at once.
+      if let known, known.request == request { return known.transfer }
       // Parses the URL, which downloads without a rate limit must not pay for.
-      let known = candidate ?? run.read { $0.candidate }
-      candidate = known
-      return known
+      let transfer = run.read { $0.transferContext }
+      known = (request, transfer)
+      return transfer
     }
-    let pause = run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
+    let pause = run.context.rates.pause(after: bytes, of: transfer, at: run.context.time.now)
     if pause > .zero { run.wasPaced.store(true, ordering: .relaxed) }
     return pause
   }
+}
+
+extension DownloadRecord {
+  /// What rate and segment policies are told of the download.
+  var transferContext: TransferContext { TransferContext(id, candidate, metadata: request.metadata) }
 }

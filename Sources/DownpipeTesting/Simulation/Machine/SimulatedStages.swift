@@ -75,8 +75,8 @@ struct SimulatedSegments: SegmentPolicy, SegmentSession, Hashable {
 
   var maximumConnections = 3
 
-  func start(size: Int64, of candidate: Candidate) -> (any SegmentSession)? {
-    candidate.tags.contains(Self.tag) ? self : nil
+  func start(size: Int64, of transfer: TransferContext) -> (any SegmentSession)? {
+    transfer.candidate.tags.contains(Self.tag) ? self : nil
   }
 
   func connections(after measurement: SegmentMeasurement) -> Int { maximumConnections }
@@ -98,7 +98,7 @@ struct SimulatedRate: RatePolicy, Hashable {
 
     init(bytesPerSecond: Int) { self.bytesPerSecond = bytesPerSecond }
 
-    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+    func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
       next.withLock { next in
         next = max(next, now) + .seconds(Double(bytes) / Double(bytesPerSecond))
         return next - now
