@@ -57,6 +57,7 @@ let postgres: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], tr
 let rpc: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["RPC"])
 // What needs a server.
 let server: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["RPC", "Postgres"])
+let serverTLS: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["RPCTLS"])
 let signature: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Signature"])
 
 let package = Package(
@@ -114,6 +115,8 @@ let package = Package(
       name: "Postgres", description: "DownpipePostgres: a ledger in PostgreSQL that machines share (needs libpq)."),
     .trait(
       name: "RPC", description: "DownpipeRPC: clients of aria2 drive a downloader; events and metrics over HTTP."),
+    // Not a part of it: its package takes minutes of a cold build, and a proxy before the server can speak TLS as well.
+    .trait(name: "RPCTLS", description: "TLS for DownpipeRPC, by swift-nio-ssl.", enabledTraits: ["RPC"]),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -153,6 +156,7 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio", condition: server),
         .product(name: "NIOHTTP1", package: "swift-nio", condition: server),
         .product(name: "NIOWebSocket", package: "swift-nio", condition: server),
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: serverTLS),
       ],
       swiftSettings: strict),
     // The page that a server shows, in the program. No product.
@@ -225,8 +229,8 @@ let package = Package(
     plugin(
       "RPC",
       [
-        "DownpipeServer", "DownpipeJSON", "DownpipePage", "DownpipeMetalink", "DownpipeChecksum", "DownpipePOSIX",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "DownpipeServer", "DownpipeJSON", "DownpipePage", "DownpipeMetalink", "DownpipeChecksum", "DownpipeScheduling",
+        "DownpipePOSIX", .product(name: "Crypto", package: "swift-crypto"),
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),

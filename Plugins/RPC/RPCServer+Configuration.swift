@@ -9,6 +9,9 @@ extension RPCServer {
     public var address: Address
     /// The token that clients have to send; `nil` lets in everyone who can connect.
     public var secret: RPCSecret?
+    /// The certificate of the server, for TLS; `nil` for connections that are not encrypted, over which others may read the
+    /// token. It needs the trait `RPCTLS`.
+    public var certificate: Certificate?
     /// Further names under which browsers may reach the server. Addresses and `localhost` always work: a name that a stranger
     /// has led here (DNS rebinding) must not.
     public var hosts: Set<String> = []
@@ -46,6 +49,26 @@ extension RPCServer {
       self.directory = directory
       self.secret = secret
       self.address = address
+    }
+  }
+
+  /// The certificate of a server, and its private key.
+  ///
+  /// The files are read again within a minute when they have changed; if the new ones cannot be used, the former ones stay.
+  public struct Certificate: Sendable, Hashable {
+    /// The path of the certificate in PEM form, with those that lead to its authority after it.
+    public var file: String
+    /// The path of the private key in PEM form, without a passphrase, which others cannot read.
+    public var keyFile: String
+
+    /// Creates a certificate.
+    ///
+    /// - Parameters:
+    ///   - file: The path of the certificate in PEM form, with those that lead to its authority after it.
+    ///   - keyFile: The path of the private key in PEM form.
+    public init(file: String, keyFile: String) {
+      self.file = file
+      self.keyFile = keyFile
     }
   }
 

@@ -10,6 +10,7 @@
   ///   HTTPSource()
   ///   QueueOrder()
   ///   Limits(concurrent: settings.concurrentDownloads ?? 5)
+  ///   DownloadOptions(settings)
   ///   FileStore("/srv/downloads")
   ///   SQLiteLedger("/srv/downloads/.downpipe/ledger.sqlite")
   /// }
@@ -34,8 +35,8 @@
     ///   - downloader: A downloader that was created with ``RPCSettings``. Its storage has the folder of the configuration,
     ///     and its order is ``QueueOrder``, so that clients can move downloads.
     ///   - configuration: Where to listen, and what clients may do.
-    /// - Throws: ``/DownpipeCore/DownloadError`` with `.invalidRequest` for an address that cannot be used, or a downloader
-    ///   without ``RPCSettings``.
+    /// - Throws: ``/DownpipeCore/DownloadError`` with `.invalidRequest` for an address or a certificate that cannot be used, or a
+    ///   downloader without ``RPCSettings``.
     public init(_ downloader: Downloader, _ configuration: Configuration) async throws {
       let gids = GIDIndex(downloader)
       let lists = ListCache(downloader, time: SystemTime())
@@ -53,7 +54,12 @@
         secret: configuration.secret, aria2: aria2, notifier: notifier,
         events: LiveEvents(downloader: downloader, time: SystemTime()),
         metrics: RPCMetrics(downloader), time: SystemTime())
-      do { server = try await HTTPServer(configuration.address.listen, handler: handler) } catch {
+      do {
+        let tls = try configuration.certificate.map { try ServerTLS(certificate: $0.file, key: $0.keyFile) }
+        server = try await HTTPServer(configuration.address.listen, tls: tls, handler: handler)
+      } catch let error as ServerTLSError {
+        throw DownloadError(.invalidRequest, error.description, cause: error)
+      } catch {
         throw DownloadError(.invalidRequest, "the server cannot listen at \(error)", cause: error)
       }
     }

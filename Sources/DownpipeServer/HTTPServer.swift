@@ -26,6 +26,7 @@
 
     let limits: ServerLimits
     let handler: any ServerHandler
+    private let tls: ServerTLS?
     private let channel: NIOAsyncChannel<Negotiation?, Never>
 
     /// The path of the socket, which is removed at the end; `nil` for a port.
@@ -33,10 +34,13 @@
 
     /// Starts to listen. ``run()`` accepts connections.
     ///
+    /// - Parameter tls: The certificate of the server; `nil` for connections that are not encrypted.
     /// - Throws: ``ListenError`` for an address that cannot be used.
     package init(
-      _ address: ListenAddress, limits: ServerLimits = ServerLimits(), handler: any ServerHandler
+      _ address: ListenAddress, tls: ServerTLS? = nil, limits: ServerLimits = ServerLimits(),
+      handler: any ServerHandler
     ) async throws {
+      self.tls = tls
       self.limits = limits
       self.handler = handler
       let counter = ConnectionCounter(limits)
@@ -44,7 +48,7 @@
         .serverChannelOption(.backlog, value: 128)
       let start: @Sendable (any Channel) -> EventLoopFuture<Negotiation?> = { channel in
         channel.eventLoop.makeCompletedFuture {
-          try Self.start(channel, limits, handler, counter)
+          try Self.start(channel, tls, limits, handler, counter)
         }
       }
       path = if case .unix(let path) = address { path } else { nil }
@@ -118,6 +122,9 @@
     package func run() async {
       try? await channel.executeThenClose { connections in
         try await withThrowingDiscardingTaskGroup { group in
+          #if RPCTLS
+            if let tls { group.addTask { await tls.watch() } }
+          #endif
           for try await negotiation in connections {
             guard let negotiation else { continue }
             // A client that breaks off concerns only its own connection.
@@ -143,7 +150,8 @@
 
     /// - Returns: `nil` for a connection beyond the limits, which is closed.
     private static func start(
-      _ channel: any Channel, _ limits: ServerLimits, _ handler: any ServerHandler, _ counter: ConnectionCounter
+      _ channel: any Channel, _ tls: ServerTLS?, _ limits: ServerLimits, _ handler: any ServerHandler,
+      _ counter: ConnectionCounter
     ) throws -> Negotiation? {
       let client = channel.remoteAddress?.ipAddress
       guard counter.add(client) else {
@@ -153,6 +161,9 @@
       channel.closeFuture.whenComplete { _ in counter.remove(client) }
       // A client that sends nothing, or little and slowly, does not hold a connection for ever.
       let first = channel.eventLoop.scheduleTask(in: TimeAmount(limits.requestTime)) { channel.close(promise: nil) }
+      #if RPCTLS
+        if let tls { try channel.pipeline.syncOperations.addHandler(tls.handler()) }
+      #endif
       let connection = ServerConnection(client: client)
       let refusal = Refusal()
       let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(

@@ -24,6 +24,17 @@ struct ClientOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
+      "Speak TLS with the certificate in this PEM file, which is read again when it has changed (trait RPCTLS).",
+      valueName: "file"),
+    completion: .file())
+  var rpcCertificate: String?
+
+  @Option(
+    help: ArgumentHelp("The private key of --rpc-certificate, a PEM file.", valueName: "file"), completion: .file())
+  var rpcPrivateKey: String?
+
+  @Option(
+    help: ArgumentHelp(
       "Let in pages of this origin, such as https://ariang.example; “null” for pages in files.", valueName: "origin"))
   var rpcAllowOrigin: [String] = []
 
@@ -52,6 +63,9 @@ struct ClientOptions: ParsableArguments {
     if rpcNoSecret, rpcSecretFile != nil {
       throw ValidationError("--rpc-no-secret and --rpc-secret-file exclude each other")
     }
+    if (rpcCertificate == nil) != (rpcPrivateKey == nil) {
+      throw ValidationError("--rpc-certificate and --rpc-private-key need each other")
+    }
   }
 
   #if RPC
@@ -67,13 +81,19 @@ struct ClientOptions: ParsableArguments {
       let secret = rpcNoSecret ? nil : try secret(directory: directory)
       var configuration = RPCServer.Configuration(directory: directory, secret: secret, address: address)
       configuration.hosts = Set(rpcAllowHost)
+      if let rpcCertificate, let rpcPrivateKey {
+        configuration.certificate = .init(
+          file: try Folder.absolutePath(rpcCertificate), keyFile: try Folder.absolutePath(rpcPrivateKey))
+      }
       configuration.origins = Set(rpcAllowOrigin)
       configuration.allowsShutdown = !rpcNoShutdown
       configuration.version = ToolVersion.current
       configuration.schemes = Set(PipelineSettings.schemes)
       configuration.options = [
         "max-concurrent-downloads": String(settings.jobs), "max-tries": String(settings.retries + 1),
-        "split": String(settings.connections ?? Segmented.most),
+        "split": String(settings.segmented?.connections.maximum ?? 1),
+        "max-connection-per-server": String(settings.segmented?.connections.maximum ?? 1),
+        "min-split-size": String(max(1 << 20, (settings.segmented ?? Segmented()).minimumSize / 2)),
         "max-overall-download-limit": String(settings.rateLimit?.rate.bytesPerSecond ?? 0),
       ]
       let isUntrusted = !trustClients
@@ -113,7 +133,8 @@ struct ClientOptions: ParsableArguments {
       if Self.inherited != nil { return ["listening at the socket that was passed"] }
       guard let port else { return ["listening at \(rpcListen)"] }
       let host = rpcListen.lastIndex(of: ":").map { String(rpcListen[..<$0]) } ?? "127.0.0.1"
-      return ["listening at http://\(host):\(port)/jsonrpc", "the page is http://\(host):\(port)/"]
+      let scheme = rpcCertificate == nil ? "http" : "https"
+      return ["listening at \(scheme)://\(host):\(port)/jsonrpc", "the page is \(scheme)://\(host):\(port)/"]
     }
 
     private func secret(directory: String) throws -> RPCSecret {

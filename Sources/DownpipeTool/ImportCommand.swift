@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(Ledger) import Downpipe
 import DownpipeJSON
+import DownpipeRPC
 
 /// `downpipe import`: puts exported downloads into a ledger.
 struct ImportCommand: AsyncParsableCommand {
@@ -50,7 +51,7 @@ struct ImportCommand: AsyncParsableCommand {
     var queue = QueueImport(isForAnyFolder: anyFolder, location: isShared ? nil : FileStore(directory).location)
     do {
       // That of the commands that run the downloads, which would otherwise rank all of them again.
-      try await store.rank(by: Ranking(PriorityQueue()))
+      try await store.rank(by: Ranking(QueueOrder()))
       try await queue.run(from: reader, into: store)
       try await store.close()
     } catch {

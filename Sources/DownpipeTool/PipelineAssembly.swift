@@ -1,4 +1,5 @@
 @_spi(Ledger) import Downpipe
+import DownpipeRPC
 import Foundation
 
 extension Pipeline {
@@ -11,15 +12,19 @@ extension Pipeline {
     _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil, log: WorkLog? = nil
   ) throws(UsageError) {
     let parts = try PipelineSources(settings, opening: opening)
-    self.init(Self.stages(settings, parts, log: log, order: PriorityQueue()))
+    self.init(Self.stages(settings, parts, log: log))
   }
 
-  /// The stages of every command.
+  /// The stages of every command. The order is that of “serve” also for other commands, which may work on the same ledger:
+  /// another one would be written to all its records.
   ///
-  /// - Parameter order: The order of the queue.
+  /// - Parameter options: The options of clients for all downloads; `nil` without clients.
   static func stages(
-    _ settings: PipelineSettings, _ parts: PipelineSources, log: WorkLog?, order: some SchedulingPolicy
+    _ settings: PipelineSettings, _ parts: PipelineSources, log: WorkLog?, options: RPCSettings? = nil
   ) -> PipelineStages {
+    let retry = Retry(
+      .exponential(attempts: settings.retries + 1),
+      table: settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
     @PipelineBuilder func build() -> PipelineStages {
       parts.source
       for further in parts.furtherSources { further }
@@ -30,17 +35,18 @@ extension Pipeline {
         showsAll: settings.showsAll, hasLedger: settings.ledger != nil, isForAnyFolder: settings.isForAnyFolder)
       if let log { log }
 
-      order
+      QueueOrder()
       Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)
       if let most = settings.fleetPerHost { FleetLimits(perHost: most) }
-      if let segmented = settings.segmented { segmented }
+      if let options {
+        DownloadOptions(options, retry: retry, segments: settings.segmented)
+      } else {
+        retry
+        if let segmented = settings.segmented { segmented }
+      }
       if let limit = settings.rateLimit { limit }
-      if let rate = settings.downloadRate { RateLimit(rate, for: .download, id: "DownloadRate") }
       if let rate = settings.fleetRate { RateLimit(rate, across: .fleet, id: "FleetRate") }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
-      Retry(
-        .exponential(attempts: settings.retries + 1),
-        table: settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
 
       // Each request names the steps that it needs.
       VerifyChecksum()

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Downpipe
 import DownpipeRPC
+import DownpipeServer
 import Foundation
 
 /// `downpipe serve`: runs downloads that clients of aria2 add.
@@ -63,7 +64,7 @@ struct ServeCommand: AsyncParsableCommand {
       let sources = try PipelineSources(settings)
       do {
         return try await Downloader(settings: RPCSettings()) { [settings] changed in
-          return Pipeline.stages(settings.changed(by: changed), sources, log: log, order: QueueOrder())
+          return Pipeline.stages(settings.changed(by: changed), sources, log: log, options: changed)
         }
       } catch let error as DownloadError {
         throw UsageError(error.sentence)
@@ -75,7 +76,8 @@ struct ServeCommand: AsyncParsableCommand {
     ) async throws {
       let server: RPCServer
       do { server = try await RPCServer(downloader, configuration) } catch let error as DownloadError {
-        throw UsageError("--rpc-listen: \(error.message)")
+        let option = error.cause is ServerTLSError ? "--rpc-certificate" : "--rpc-listen"
+        throw UsageError("\(option): \(error.message)")
       }
       for line in clients.greeting(port: server.port) { OutputFile.warn(line) }
       let partials = LeftPartials(downloader: downloader)
@@ -110,7 +112,6 @@ extension PipelineSettings {
     if settings.options["max-overall-download-limit"] != nil {
       changed.rateLimit = settings.overallRate.map { RateLimit($0) }
     }
-    changed.downloadRate = settings.downloadRate
     return changed
   }
 }

@@ -231,10 +231,10 @@ struct RequestOptionsTests {
   func whatWasGivenIsKept(values: [String: String]) {
     var request = DownloadRequest(url, id: "a")
     request.metadata = ["other": "kept"]
-    RequestOptions.setGiven(values, of: &request)
+    RequestOptions.setGiven(values, of: &request, over: values)
     #expect(RequestOptions.given(request) == values)
     #expect(request.metadata["other"] == "kept")
-    RequestOptions.setGiven([:], of: &request)
+    RequestOptions.setGiven([:], of: &request, over: [:])
     #expect(request.metadata == ["other": "kept"])
     #expect(RequestOptions.given(request) == [:])
   }

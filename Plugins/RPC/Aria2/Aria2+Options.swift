@@ -16,7 +16,7 @@ extension Aria2 {
 
   /// The values that hold where nothing else is given: the standard of aria2, then those of this server, then what clients
   /// have changed.
-  private func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
+  func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
     var values: [String: String] = [:]
     for option in Aria2Option.all.values where isWanted(option) { values[option.name] = option.standard }
     for (name, value) in configuration.options.merging(settings.value.options, uniquingKeysWith: { $1 }) {
@@ -41,11 +41,12 @@ extension Aria2 {
       throw RPCFailure("Cannot change option for GID#\(gids.gid(of: status.id).text)")
     }
     let all = settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
+    let standard = defaults(where: \.isOfRequest)
     _ = try await downloader.update(status.id) { [requestOptions, configuration] request in
       var given = RequestOptions.given(request).merging(changes) { $1 }
       try requestOptions.apply(changes, among: all.merging(given) { $1 }, to: &request)
       given["dir"] = nil
-      RequestOptions.setGiven(given, of: &request)
+      RequestOptions.setGiven(given, of: &request, over: standard)
       try configuration.prepareChange(&request)
     }
     return "OK"

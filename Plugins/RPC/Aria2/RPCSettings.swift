@@ -9,6 +9,7 @@ public import DownpipeCore
 ///   HTTPSource()
 ///   QueueOrder()
 ///   Limits(concurrent: settings.concurrentDownloads ?? 5)
+///   DownloadOptions(settings)
 ///   if let rate = settings.overallRate { RateLimit(rate) }
 ///   FileStore("~/Downloads")
 ///   SQLiteLedger("~/Downloads/.downpipe/ledger.sqlite")

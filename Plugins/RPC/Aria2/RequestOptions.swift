@@ -38,7 +38,16 @@ struct RequestOptions: Sendable {
     return members.compactMapValues(\.text)
   }
 
-  static func setGiven(_ values: [String: String], of request: inout DownloadRequest) {
+  /// Keeps the options that were given for a download, and lets the stages see those that they read.
+  ///
+  /// - Parameter standard: The values that hold where none is given. What equals them has no effect of its own: clients give back
+  ///   all options that they were told.
+  static func setGiven(
+    _ values: [String: String], of request: inout DownloadRequest, over standard: [String: String]
+  ) {
+    for option in OptionKey.all {
+      request.metadata[OptionKey.of(option)] = values[option].flatMap { $0 == standard[option] ? nil : $0 }
+    }
     request.metadata[metadataKey] =
       values.isEmpty
       ? nil : String(decoding: JSONValue.object(values.mapValues { .string($0) }).bytes, as: UTF8.self)

@@ -50,8 +50,6 @@ struct PipelineSettings: Sendable, Hashable {
   var connections: Int?
   /// The speed of all downloads together; no limit when `nil`.
   var rateLimit: RateLimit?
-  /// The speed of each download; no limit when `nil`.
-  var downloadRate: ByteRate?
   /// How often a failure is retried.
   var retries = 4
   var gates = GateSettings()

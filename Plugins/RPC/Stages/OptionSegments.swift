@@ -1,0 +1,37 @@
+import DownpipeCore
+import DownpipeScheduling
+
+/// The segment policy of a pipeline, with the number of connections that clients have set.
+struct OptionSegments: SegmentPolicy, Hashable {
+  let base: Segmented?
+  let settings: RPCSettings
+
+  var name: String { base?.name ?? "Segmented" }
+  var summary: String { base?.summary ?? "1 connection" }
+
+  func start(size: Int64, of transfer: TransferContext) -> (any SegmentSession)? {
+    policy(transfer.metadata)?.start(size: size, of: transfer)
+  }
+
+  /// The policy for a download. The number of connections is measured up to `split`, unless a client has also said how many a
+  /// server may get: then it is what both allow.
+  func policy(_ metadata: [String: String]) -> Segmented? {
+    func number(_ option: String) -> Int? { OptionKey.number(option, metadata, settings) }
+    let (split, perServer, smallest) = (
+      number("split"), number("max-connection-per-server"), number("min-split-size")
+    )
+    guard split != nil || perServer != nil || smallest != nil else { return base }
+    let standard = base?.connections ?? 1
+    let connections: Segmented.Connections =
+      switch (split, perServer) {
+      case (let split?, let perServer?): .exactly(min(split, perServer))
+      case (let most?, nil), (nil, let most?): .automatic(upTo: most)
+      case (nil, nil): standard
+      }
+    guard connections.maximum > 1 else { return nil }
+    // aria2 splits where each part has that size.
+    let minimum = smallest.map { Int64($0).multipliedReportingOverflow(by: 2) }
+    let size = minimum.map { $0.overflow ? .max : $0.partialValue }
+    return Segmented(connections: connections, minimumSize: size ?? base?.minimumSize ?? Segmented().minimumSize)
+  }
+}

@@ -1,0 +1,136 @@
+import DownpipeCore
+import DownpipeScheduling
+import DownpipeTesting
+import Foundation
+import HangLimit
+import Testing
+
+@testable import DownpipeRPC
+
+/// The options that have an effect by stages of the pipeline.
+@Suite(.endsHangs)
+struct DownloadOptionsTests {
+  private static let first = "00000000000000a1"
+
+  private func metadata(_ options: [String: String]) -> [String: String] {
+    Dictionary(uniqueKeysWithValues: options.map { (OptionKey.of($0.key), $0.value) })
+  }
+
+  // MARK: Attempts
+
+  private let retry = Retry(.exponential(attempts: 3, base: .seconds(8)))
+
+  private func decision(
+    _ options: [String: String], _ consecutive: Int, all: [String: String] = [:]
+  ) -> RetryDecision {
+    var request = DownloadRequest(URL(filePath: "/file"))
+    request.metadata = metadata(options)
+    return OptionRetry(base: retry, settings: RPCSettings(options: all)).decide(
+      Failure(error: DownloadError(.timedOut, ""), consecutive: consecutive, request: request))
+  }
+
+  @Test func withoutOptionsThePolicyDecides() {
+    #expect(decision([:], 2) == .resume(after: .seconds(8)))
+    #expect(decision([:], 3) == .giveUp)
+  }
+
+  @Test func clientsSayHowOftenAndAfterWhichWait() {
+    #expect(decision(["max-tries": "1"], 1) == .giveUp)
+    #expect(decision(["max-tries": "5"], 4) == .resume(after: .seconds(30)))
+    #expect(decision(["max-tries": "5"], 5) == .giveUp)
+    #expect(decision(["max-tries": "0"], 1_000_000) == .resume(after: .seconds(30)))
+    #expect(decision(["retry-wait": "7"], 2) == .resume(after: .seconds(7)))
+    #expect(decision(["retry-wait": "7"], 3) == .giveUp)
+    #expect(decision([:], 3, all: ["max-tries": "4", "retry-wait": "2"]) == .resume(after: .seconds(2)))
+    #expect(decision(["max-tries": "2"], 3, all: ["max-tries": "4"]) == .giveUp)
+  }
+
+  // MARK: Connections
+
+  private func policy(
+    _ options: [String: String], all: [String: String] = [:], base: Segmented? = Segmented()
+  ) -> Segmented? {
+    OptionSegments(base: base, settings: RPCSettings(options: all)).policy(metadata(options))
+  }
+
+  @Test func clientsSayOverHowManyConnections() {
+    #expect(policy([:]) == Segmented())
+    #expect(policy([:], base: nil) == nil)
+    #expect(policy(["split": "16"]) == Segmented(connections: .automatic(upTo: 16)))
+    #expect(policy(["split": "1"]) == nil)
+    #expect(policy(["max-connection-per-server": "1"]) == nil)
+    #expect(policy(["split": "16", "max-connection-per-server": "4"]) == Segmented(connections: 4))
+    #expect(policy(["split": "3"], all: ["max-connection-per-server": "8"]) == Segmented(connections: 3))
+    #expect(policy(["split": "3"], base: nil) == Segmented(connections: .automatic(upTo: 3)))
+    #expect(policy(["min-split-size": "1048576"]) == Segmented(minimumSize: 2 << 20))
+    #expect(policy(["min-split-size": "1048576"], base: nil) == nil)
+    #expect(policy(["split": "1000000"])?.connections.maximum == 32)
+  }
+
+  @Test func theSizeOfTheFileDecides() {
+    let policy = OptionSegments(base: nil, settings: RPCSettings())
+    let options = TransferContext(metadata: metadata(["split": "8", "min-split-size": "1048576"]))
+    #expect(policy.start(size: 2 << 20, of: options)?.maximumConnections == 8)
+    #expect(policy.start(size: (2 << 20) - 1, of: options) == nil)
+    #expect(policy.start(size: 1 << 40, of: TransferContext()) == nil)
+  }
+
+  // MARK: From the client to the stage
+
+  @Test("what is given reaches the stages, and what equals the values told does not")
+  func given() async throws {
+    let fixture = try await RPCFixture { $0.options = ["split": "4", "max-tries": "6"] }
+    try await fixture.add(Self.first, ["split": "4", "max-tries": "2", "max-download-limit": "100K"])
+    let request = try #require(try await fixture.request(Self.first))
+    let expected = metadata(["max-tries": "2", "max-download-limit": "102400"])
+    #expect(request.metadata.filter { $0.key.hasPrefix("rpc.option.") } == expected)
+    let told = try await fixture.value("aria2.getOption", .string(Self.first))
+    #expect(told["split"]?.text == "4")
+    #expect(told["max-tries"]?.text == "2")
+    #expect(told["max-download-limit"]?.text == "102400")
+  }
+
+  @Test("all options that were told can be given back, and change nothing")
+  func givenBack() async throws {
+    let fixture = try await RPCFixture { $0.options = ["split": "4", "max-tries": "6"] }
+    try await fixture.add(Self.first)
+    let told = try await fixture.value("aria2.getOption", .string(Self.first))
+    let second = "00000000000000a2"
+    guard case .object(var members) = told else { return #expect(Bool(false), "no object") }
+    members["gid"] = .string(second)
+    members["pause"] = "true"
+    _ = try await fixture.value("aria2.addUri", ["https://example.org/b"], .object(members))
+    let request = try #require(try await fixture.request(second))
+    #expect(request.metadata.filter { $0.key.hasPrefix("rpc.option.") } == [:])
+  }
+
+  @Test("a changed option reaches a download that exists, and its standard takes it back")
+  func changed() async throws {
+    let fixture = try await RPCFixture()
+    try await fixture.add(Self.first)
+    func limit() async throws -> String? {
+      try await fixture.request(Self.first)?.metadata[OptionKey.of("max-download-limit")]
+    }
+    _ = try await fixture.value("aria2.changeOption", .string(Self.first), ["max-download-limit": "1M"])
+    #expect(try await limit() == "1048576")
+    _ = try await fixture.value("aria2.changeOption", .string(Self.first), ["max-download-limit": "0"])
+    #expect(try await limit() == nil)
+  }
+
+  @Test("the group has the stages, and the limit of each download only where clients have set one")
+  func stages() throws {
+    func pipeline(_ settings: RPCSettings) -> Pipeline {
+      Pipeline {
+        FakeSource(everyURL: FakeSource.Script([]))
+        DownloadOptions(settings, retry: retry, segments: Segmented(connections: 3))
+        FakeStorage()
+      }
+    }
+    let plain = pipeline(RPCSettings())
+    #expect(plain.rates.map(\.id) == ["RequestedRate"])
+    #expect(plain.retry.name == "Retry")
+    #expect(plain.segments?.summary.hasPrefix("3 connections") == true)
+    let limited = pipeline(RPCSettings(options: ["max-download-limit": "5"]))
+    #expect(limited.rates.map(\.id) == ["DownloadRate", "RequestedRate"])
+  }
+}
