@@ -366,6 +366,8 @@ struct Aria2Tests {
     let active = try await fixture.value("aria2.tellActive", ["gid", "status"])
     #expect(active.gids == [first, second])
     #expect(active.list?.first?["status"]?.text == "active")
+    let connections = try await fixture.value("aria2.tellActive", ["connections"])
+    #expect(connections.list?.map { $0["connections"]?.text } == ["1", "1"])
     let sums = try await fixture.value("aria2.getGlobalStat")
     #expect(sums["numActive"]?.text == "2")
     #expect(sums["numWaiting"]?.text == "1")

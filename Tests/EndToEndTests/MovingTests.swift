@@ -219,7 +219,8 @@
         let bytes = try await export(ledger, to: "queue")
         func refusal(_ name: String, _ text: [UInt8], status: Int32) async throws -> Command.Outcome {
           try folder.write(text, to: name)
-          return try await tool(["import", "--ledger", folder.path("new"), folder.path(name)], status: status)
+          return try await tool(
+            ["import", "-d", folder.path, "--ledger", folder.path("new"), folder.path(name)], status: status)
         }
         for (name, text) in [
           ("empty", ""), ("text", "https://a.example/\n"), ("list", "bplist00\0\u{1}"), ("json", "{\"id\":1}\n"),
@@ -243,7 +244,8 @@
             "\"id\":\"\(id)\",", with: "\"id\":\"\(id)\",\"dependencies\":[\"\(other)\"],\"waits_for\":[\"\(other)\"],")
         }
         try folder.write(Array(text.utf8), to: "cycle")
-        let outcome = try await tool(["import", "--ledger", folder.path("new"), folder.path("cycle")], status: 1)
+        let outcome = try await tool(
+          ["import", "-d", folder.path, "--ledger", folder.path("new"), folder.path("cycle")], status: 1)
         #expect(outcome.output == "3 imported, 1 damaged\n")
         #expect(outcome.errors.contains("line 5"), "\(outcome.errors)")
       }
@@ -257,10 +259,11 @@
         let (address, database) = try database()
         let store = try await database.open()
         let process = Watched<Int32>(0)
-        async let killed = Command.downpipe(["import", folder.path("queue"), "--ledger", address]).run(onStart: {
-          number in
-          process.update { $0 = number }
-        })
+        async let killed = Command.downpipe(["import", "-d", folder.path, folder.path("queue"), "--ledger", address])
+          .run(onStart: {
+            number in
+            process.update { $0 = number }
+          })
         while try await store.counts(.all).isEmpty { await Task.yield() }
         kill(process.value, SIGKILL)
         _ = try await killed
@@ -282,10 +285,14 @@
         try await queue.fill(200)
         try await store.close()
         _ = try await export(ledger, to: "queue")
-        let kept = try await tool(["import", folder.path("queue"), "--ledger", try database().address])
+        let kept = try await tool([
+          "import", "-d", folder.path("other"), folder.path("queue"), "--ledger", try database().address,
+        ])
         #expect(kept.errors.contains("--any-folder"), "\(kept.errors)")
         let address = try database().address
-        let free = try await tool(["import", "--any-folder", folder.path("queue"), "--ledger", address])
+        let free = try await tool([
+          "import", "-d", folder.path("other"), "--any-folder", folder.path("queue"), "--ledger", address,
+        ])
         #expect(free.errors == "", "\(free.errors)")
         let old = try await SQLiteLedger(ledger).open().records(DownloadQuery())
         let new = try await PostgresLedger(address).open().records(DownloadQuery())

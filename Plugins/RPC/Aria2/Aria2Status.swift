@@ -24,7 +24,7 @@ struct Aria2Status {
     add("uploadLength", "0")
     add("downloadSpeed", Self.number(speed))
     add("uploadSpeed", "0")
-    add("connections", status.state.phase == .transferring ? "1" : "0")
+    add("connections", Self.number(status.state.phase == .transferring ? Int64(status.progress.connections) : 0))
     add("pieceLength", Self.number(Self.pieceLength))
     // A server may state any size.
     let (pieces, rest) = (total ?? 0).quotientAndRemainder(dividingBy: Self.pieceLength)

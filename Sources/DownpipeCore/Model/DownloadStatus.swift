@@ -75,13 +75,17 @@ public struct TransferProgress: Sendable, Hashable {
   /// The number of bytes received over the network since the download was last started, including bytes that were
   /// fetched again; 0 when it does not run.
   public var fetched: Int64
+  /// The number of connections over which bytes of the file arrive; 0 while none do.
+  public var connections: Int
 
   /// Creates a progress value.
   public init(
-    received: Int64 = 0, total: ByteCount = .unknown, bytesPerSecond: Double? = nil, fetched: Int64 = 0
+    received: Int64 = 0, total: ByteCount = .unknown, bytesPerSecond: Double? = nil, fetched: Int64 = 0,
+    connections: Int = 0
   ) {
     self.received = received
     self.fetched = fetched
+    self.connections = connections
     self.total = total
     self.bytesPerSecond = bytesPerSecond
   }

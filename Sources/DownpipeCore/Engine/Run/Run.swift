@@ -71,6 +71,8 @@ final class Run: Sendable {
   let received: Atomic<Int64>
   /// The number of bytes that this run has received over the network.
   let fetched = Atomic<Int64>(0)
+  /// The number of connections over which bytes arrive.
+  let connections = Atomic<Int>(0)
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
@@ -217,7 +219,8 @@ final class Run: Sendable {
   private func progress(in state: State) -> TransferProgress {
     TransferProgress(
       received: received.load(ordering: .relaxed), total: state.record.checkpoint.total,
-      bytesPerSecond: state.meter.bytesPerSecond, fetched: fetched.load(ordering: .relaxed))
+      bytesPerSecond: state.meter.bytesPerSecond, fetched: fetched.load(ordering: .relaxed),
+      connections: connections.load(ordering: .relaxed))
   }
 
   var status: DownloadStatus {

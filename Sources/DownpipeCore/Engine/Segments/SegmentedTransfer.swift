@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 /// Fetches the missing bytes of one file over several connections, from one or more places.
 ///
@@ -92,6 +93,7 @@ struct SegmentedTransfer: Sendable {
       group.addTask { await tick() }
       group.addTask { await waitForNews() }
       openMore(&state, &group)
+      run.connections.store(state.open, ordering: .relaxed)
       while let event = try await group.next() {
         try Task.checkCancellation()
         switch event {
@@ -104,6 +106,7 @@ struct SegmentedTransfer: Sendable {
         }
         if isOver(&state) { return }
         openMore(&state, &group)
+        run.connections.store(state.open, ordering: .relaxed)
         if isStuck(&state) { throw failure(state) }
       }
     }

@@ -55,6 +55,8 @@ extension Transfer {
     _ reply: SourceReply, to asked: SourceRequest, _ planned: BodyBounds, trusting trust: RangeTrust,
     into partial: any Partial, adopting adoption: Adoption
   ) async throws -> Bool {
+    run.connections.store(1, ordering: .relaxed)
+    defer { run.connections.store(0, ordering: .relaxed) }
     var bounds = planned
     let offset: Int64
     if bounds.compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, bounds) {

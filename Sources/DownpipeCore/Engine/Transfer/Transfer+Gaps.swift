@@ -36,6 +36,9 @@ extension Transfer {
 
   private func fillGapsFromAny(into partial: any Partial) async throws {
     var failure: DownloadError?
+    // One after the other.
+    run.connections.store(1, ordering: .relaxed)
+    defer { run.connections.store(0, ordering: .relaxed) }
     while let (place, url) = nextForPieces {
       run.state.withLock { state in
         state.places.askedForPieces.append(url)

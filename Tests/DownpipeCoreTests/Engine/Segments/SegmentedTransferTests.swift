@@ -226,8 +226,11 @@ struct SegmentedTransferTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 2)
     #expect(source.readers == 2)
+    // The limit of the suite ends this loop.
+    while try await download.status.progress.connections != 2 { await Task.yield() }
     source.release()
     #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(try await download.status.progress.connections == 0)
     await downloader.shutdown()
   }
 
