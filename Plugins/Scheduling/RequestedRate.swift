@@ -41,8 +41,14 @@ public struct RequestedRate: RatePolicy, Hashable {
 
     init(_ key: String) { self.key = key }
 
+    private func rate(of transfer: TransferContext) -> Int64? {
+      transfer.metadata[key].flatMap { Int64($0) }.flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    func limits(_ transfer: TransferContext) -> Bool { rate(of: transfer) != nil }
+
     func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration {
-      guard let rate = transfer.metadata[key].flatMap({ Int64($0) }), rate > 0 else { return .zero }
+      guard let rate = rate(of: transfer) else { return .zero }
       let cost = Duration.seconds(Double(bytes) / Double(rate))
       let full = now - Self.burst
       return debts.withLock { debts in

@@ -33,6 +33,8 @@ struct RequestedRateTests {
   @Test("0, no number and no value mean no limit", arguments: ["0", "-5", "fast", "", "1e3", nil])
   func unlimited(limit: String?) {
     #expect(session.pause(after: 1 << 30, of: transfer("a", limit), at: .zero) == .zero)
+    #expect(!session.limits(transfer("a", limit)))
+    #expect(session.limits(transfer("a", "1")))
   }
 
   @Test func anotherRateTakesEffectAtOnce() {

@@ -35,6 +35,13 @@ public protocol RateSession: Sendable {
   ///   - now: The current instant, a value of ``TimeSource/now``.
   func pause(after bytes: Int, of transfer: TransferContext, at now: Duration) -> Duration
 
+  /// Returns whether the session may pause a transfer, by the present values of its download.
+  ///
+  /// The speeds of connections that may be paused say nothing about their servers: the engine replaces no slow ones then. It asks
+  /// a few times a second. The default implementation returns `true`.
+  /// - Parameter transfer: The download.
+  func limits(_ transfer: TransferContext) -> Bool
+
   /// Returns the shared rates of which the session needs a share now, or a new one.
   ///
   /// It is called for a policy that ``RatePolicy/sharesRates``, soon after a transfer has asked how long it must pause, but
@@ -57,6 +64,8 @@ public protocol RateSession: Sendable {
 }
 
 extension RateSession {
+  /// The default: `true`.
+  public func limits(_ transfer: TransferContext) -> Bool { true }
   /// The default: none.
   public func wants(at now: Duration) -> [RateWant] { [] }
   /// The default: nothing happens.

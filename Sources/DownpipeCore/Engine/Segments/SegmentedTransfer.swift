@@ -132,7 +132,10 @@ struct SegmentedTransfer: Sendable {
   }
 
   /// Whether rate policies may slow down the feeds: their speeds say nothing about servers then.
-  var isPaced: Bool { run.context.rates.isLimited }
+  var isPaced: Bool {
+    let rates = run.context.rates
+    return rates.isLimited && rates.limit(run.read { $0.transferContext })
+  }
 
   var bytesLeft: Int64 { writer.withTable { $0.total - $0.writtenCount } }
 

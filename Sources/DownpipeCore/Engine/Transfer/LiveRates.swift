@@ -31,6 +31,9 @@ final class LiveRates: Sendable {
   /// Whether there is a policy.
   var isLimited: Bool { !isEmpty.load(ordering: .acquiring) }
 
+  /// Whether a policy may pause a transfer.
+  func limit(_ transfer: TransferContext) -> Bool { limits.withLock { $0 }.contains { $0.session.limits(transfer) } }
+
   /// Replaces the policy with the same id, or adds it.
   func replace(_ policy: any RatePolicy) {
     change { $0.set(Limit(policy, time), by: \.id) }
