@@ -245,7 +245,7 @@ struct Aria2Tests {
     await fixture.downloader.shutdown()
   }
 
-  @Test(arguments: [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, Int64.max] as [Int64])
+  @Test(arguments: [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 32) - 1] as [Int64])
   func sizesOfAnyServerHavePieces(size: Int64) async throws {
     let status = DownloadStatus(
       id: DownloadID(first), request: DownloadRequest(URL(string: "https://example.org/a")!), state: .paused,
@@ -515,20 +515,26 @@ struct Aria2Tests {
   @Test func changingOptions() async throws {
     let fixture = try await RPCFixture()
     try await fixture.add(first, ["split": "3", "header": "A: b", "out": "a.bin"])
+    let checksum = "sha-1=" + String(repeating: "0f", count: 20)
     let changed = try await fixture.value(
       "aria2.changeOption", .string(first),
-      ["split": "8", "max-download-limit": "1M", "user-agent": "test/1", "dir": "films", "checksum": "sha-256=0f"])
+      [
+        "split": "8", "max-download-limit": "1M", "user-agent": "test/1", "dir": "films", "checksum": .string(checksum),
+      ])
     #expect(changed == .string("OK"))
     let options = try await fixture.value("aria2.getOption", .string(first))
     #expect(options["split"]?.text == "8")
     #expect(options["max-download-limit"]?.text == "1048576")
     #expect(options["header"]?.text == "A: b\n")
-    #expect(options["checksum"] == nil)
+    #expect(options["checksum"]?.text == checksum)
     let request = try #require(try await fixture.request(first))
     #expect(request.headers.fields == [HeaderField("A", "b"), HeaderField("User-Agent", "test/1")])
     #expect(request.destination.directory == "films")
     #expect(request.destination.name == "a.bin")
+    #expect(request.expectedDigests.map(\.hex) == [String(repeating: "0f", count: 20)])
 
+    let short = await fixture.failure("aria2.changeOption", .string(first), ["checksum": "sha-256=0f"])
+    #expect(short?.hasPrefix("The option 'checksum' cannot be used: ") == true)
     let value = await fixture.failure("aria2.changeOption", .string(first), ["split": "0"])
     #expect(value == "We encountered a problem while processing the option '--split'.")
     let folder = await fixture.failure("aria2.changeOption", .string(first), ["dir": "../x"])

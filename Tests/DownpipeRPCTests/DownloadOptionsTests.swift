@@ -117,6 +117,50 @@ struct DownloadOptionsTests {
     #expect(try await limit() == nil)
   }
 
+  // MARK: Pieces
+
+  private func told(
+    _ ranges: [ByteRange], received: Int64? = nil, of total: ByteCount
+  ) -> JSONValue {
+    let stored = ByteRangeSet(ranges)
+    let status = DownloadStatus(
+      id: "a", request: DownloadRequest(URL(filePath: "/a")), state: .paused,
+      progress: TransferProgress(received: received ?? stored.byteCount, total: total), storedRanges: stored,
+      attempts: 1, resumedFrom: 0, bytesFetched: 0, name: "a", createdAt: Date(timeIntervalSince1970: 0),
+      updatedAt: Date(timeIntervalSince1970: 0))
+    return Aria2Status(status: status, gid: GID("a"), directory: "/srv").json(["bitfield", "numPieces", "pieceLength"])
+  }
+
+  @Test("a bit for each piece that is whole")
+  func bitfield() {
+    let mebibyte: Int64 = 1 << 20
+    func bits(_ ranges: [ByteRange], received: Int64? = nil, of total: Int64) -> String? {
+      told(ranges, received: received, of: .known(total))["bitfield"]?.text
+    }
+    #expect(bits([0..<(3 * mebibyte)], of: 10 * mebibyte) == "e000")
+    #expect(bits([0..<(3 * mebibyte - 1)], of: 10 * mebibyte) == "c000")
+    #expect(bits([(mebibyte + 1)..<(4 * mebibyte)], of: 4 * mebibyte) == "30")
+    #expect(bits([0..<mebibyte, (9 * mebibyte)..<(10 * mebibyte)], of: 10 * mebibyte) == "8040")
+    // The last piece is shorter.
+    #expect(bits([0..<5, mebibyte..<(mebibyte + 7)], of: mebibyte + 7) == "40")
+    #expect(bits([0..<mebibyte], received: 2 * mebibyte, of: 10 * mebibyte) == "c000")
+    #expect(bits([], received: 0, of: 10 * mebibyte) == nil)
+    #expect(told([0..<5], of: .unknown)["bitfield"] == nil)
+    #expect(bits([0..<7], of: 7) == "80")
+  }
+
+  @Test(
+    "pieces are larger where there would be many",
+    arguments: [1 << 20, 1 << 32, (1 << 32) + 1, 1 << 50, .max] as [Int64])
+  func pieces(total: Int64) throws {
+    let told = told([0..<(total / 2)], of: .known(total))
+    let length = try #require(told["pieceLength"]?.text.flatMap { Int64($0) })
+    let count = try #require(told["numPieces"]?.text.flatMap { Int64($0) })
+    #expect((1...4096).contains(count))
+    #expect(Double(count) * Double(length) >= Double(total))
+    #expect(told["bitfield"]?.text?.count == Int((count + 7) / 8) * 2)
+  }
+
   @Test("the group has the stages, and the limit of each download only where clients have set one")
   func stages() throws {
     func pipeline(_ settings: RPCSettings) -> Pipeline {

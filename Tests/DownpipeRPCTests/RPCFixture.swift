@@ -1,3 +1,4 @@
+import DownpipeChecksum
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeServer
@@ -35,6 +36,7 @@ struct RPCFixture: Sendable {
       Limits(concurrent: settings.concurrentDownloads ?? 2)
       storage
       ledger
+      VerifyChecksum()
     }
     var configuration = RPCServer.Configuration(directory: Self.directory, secret: nil)
     configure(&configuration)

@@ -28,7 +28,7 @@ extension Aria2 {
 
   /// Options that cannot change once a download exists; aria2 leaves them out, too.
   private static let fixed: Set<String> = [
-    "gid", "pause", "dry-run", "metalink-base-uri", "parameterized-uri", "checksum",
+    "gid", "pause", "dry-run", "metalink-base-uri", "parameterized-uri",
   ]
 
   func changeOption(_ parameters: Parameters) async throws -> JSONValue {

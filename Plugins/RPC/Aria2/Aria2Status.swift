@@ -8,8 +8,39 @@ struct Aria2Status {
   /// The absolute path of the folder of all downloads.
   let directory: String
 
-  /// The pieces of a file, of which aria2's clients draw a bar.
-  private static let pieceLength: Int64 = 1 << 20
+  /// The smallest piece of a file, and the most pieces, of which aria2's clients draw a bar.
+  private static let smallestPiece: Int64 = 1 << 20
+  private static let mostPieces: Int64 = 4096
+
+  /// The length of a piece: a power of two.
+  private var pieceLength: Int64 {
+    var length = Self.smallestPiece
+    // A server may state any size.
+    while (total ?? 0) / length >= Self.mostPieces, length < 1 << 60 { length *= 2 }
+    return length
+  }
+
+  private var pieceCount: Int64 {
+    let (pieces, rest) = (total ?? 0).quotientAndRemainder(dividingBy: pieceLength)
+    return pieces + (rest > 0 ? 1 : 0)
+  }
+
+  /// A bit for each piece, the highest of a byte first: whether all of its bytes are on disk; `nil` while there are none.
+  private var bitfield: String? {
+    guard let total, total > 0, completed > 0 else { return nil }
+    // The ledger learns of what one connection brings a moment later.
+    let isContiguous = status.storedRanges.byteCount == status.storedRanges.prefixLength
+    let ranges = artifact == nil && !isContiguous ? status.storedRanges : ByteRangeSet(0..<min(completed, total))
+    var bytes = [UInt8](repeating: 0, count: Int((pieceCount + 7) / 8))
+    for range in ranges.ranges {
+      let (whole, rest) = max(0, range.lowerBound).quotientAndRemainder(dividingBy: pieceLength)
+      let first = whole + (rest > 0 ? 1 : 0)
+      let end = range.upperBound >= total ? pieceCount : range.upperBound / pieceLength
+      guard first < end else { continue }
+      for piece in first..<end { bytes[Int(piece / 8)] |= 0x80 >> UInt8(piece % 8) }
+    }
+    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
 
   /// - Parameter keys: The keys that a client wants; all when `nil` or empty.
   func json(_ keys: Set<String>?) -> JSONValue {
@@ -25,10 +56,9 @@ struct Aria2Status {
     add("downloadSpeed", Self.number(speed))
     add("uploadSpeed", "0")
     add("connections", Self.number(status.state.phase == .transferring ? Int64(status.progress.connections) : 0))
-    add("pieceLength", Self.number(Self.pieceLength))
-    // A server may state any size.
-    let (pieces, rest) = (total ?? 0).quotientAndRemainder(dividingBy: Self.pieceLength)
-    add("numPieces", Self.number(pieces + (rest > 0 ? 1 : 0)))
+    add("pieceLength", Self.number(pieceLength))
+    add("numPieces", Self.number(pieceCount))
+    add("bitfield", bitfield.map { .string($0) })
     add("dir", .string(folder))
     add("files", files)
     if status.state.phase.isFinal {

@@ -68,11 +68,7 @@ struct RequestOptions: Sendable {
   func apply(_ values: [String: String], to request: inout DownloadRequest) throws(RPCFailure) {
     try place(&request, in: try folder(of: values["dir"] ?? ""), out: values["out"])
     request.headers = try fields(values)
-    if let checksum = values["checksum"] {
-      do { request.expectedDigests = [try FileDigest(parsing: checksum)] } catch {
-        throw RPCFailure("The option 'checksum' cannot be used: \(error.message)")
-      }
-    }
+    if let checksum = values["checksum"] { request.expectedDigests = [try digest(checksum)] }
   }
 
   /// Sets what changed options say of a request. What they do not name stays, also where another program has set it.
@@ -91,6 +87,13 @@ struct RequestOptions: Sendable {
       if request.destination.name == nil { request.destination.name = name }
     }
     if changes.keys.contains(where: Self.fields.contains) { request.headers = try fields(values) }
+    if let checksum = changes["checksum"] { request.expectedDigests = [try digest(checksum)] }
+  }
+
+  private func digest(_ text: String) throws(RPCFailure) -> FileDigest {
+    do { return try FileDigest(parsing: text) } catch {
+      throw RPCFailure("The option 'checksum' cannot be used: \(error.message)")
+    }
   }
 
   /// Returns a folder relative to that of all downloads; empty for that itself.

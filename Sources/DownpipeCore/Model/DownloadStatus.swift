@@ -10,6 +10,9 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let state: DownloadState
   /// The progress of the transfer.
   public let progress: TransferProgress
+  /// Which bytes of the file are on disk, as the ledger knows since the last checkpoint; empty when the download has finished, and
+  /// its partial is gone. ``TransferProgress/received`` is the number at this moment.
+  public let storedRanges: ByteRangeSet
   /// How far the step that works on the file has come; `nil` when no step works, and when it does not say.
   public let stepProgress: StepProgress?
   /// The number of attempts begun.
@@ -32,7 +35,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
 
   package init(
     id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress,
-    stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64, bytesFetched: Int64, name: String?,
+    storedRanges: ByteRangeSet = ByteRangeSet(), stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64, bytesFetched: Int64, name: String?,
     earlierArtifact: Artifact? = nil, createdAt: Date,
     updatedAt: Date
   ) {
@@ -40,6 +43,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     self.request = request
     self.state = state
     self.progress = progress
+    self.storedRanges = storedRanges
     self.stepProgress = stepProgress
     self.attempts = attempts
     self.resumedFrom = resumedFrom

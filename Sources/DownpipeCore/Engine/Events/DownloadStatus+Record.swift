@@ -8,7 +8,8 @@ extension DownloadStatus {
       id: record.id, request: record.request, state: state,
       progress: progress
         ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
-      stepProgress: stepProgress, attempts: record.attempts, resumedFrom: record.resumedFrom,
+      storedRanges: record.phase == .finished ? ByteRangeSet() : record.checkpoint.ranges, stepProgress: stepProgress,
+      attempts: record.attempts, resumedFrom: record.resumedFrom,
       bytesFetched: record.bytesFetched + moreFetched,
       name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
         ?? record.steps.artifact?.name ?? record.request.destination.name
