@@ -44,7 +44,7 @@ struct RPCHandler: ServerHandler {
         200,
         fields: [
           ("Access-Control-Allow-Methods", "POST, GET, OPTIONS"),
-          ("Access-Control-Allow-Headers", "Content-Type, Authorization"), ("Access-Control-Max-Age", "1728000"),
+          ("Access-Control-Allow-Headers", Self.allowedFields(request)), ("Access-Control-Max-Age", "1728000"),
         ])
     case ("POST", Self.path): return await rpc(JSONRPC.message(request.body), request)
     case ("GET", Self.path):
@@ -75,6 +75,17 @@ struct RPCHandler: ServerHandler {
         fields: [("Content-Security-Policy", PageFiles.policy), ("Referrer-Policy", "no-referrer")], file.bytes)
     default: return ServerReply(404, text: "not found\n")
     }
+  }
+
+  /// The fields that a page of an allowed origin may send: those that it asks for, which a proxy before the server may need.
+  private static func allowedFields(_ request: ServerRequest) -> String {
+    let standard = "Content-Type, Authorization"
+    guard let asked = request.value("Access-Control-Request-Headers") else { return standard }
+    let isList = asked.utf8.allSatisfy { byte in
+      let character = Character(Unicode.Scalar(byte))
+      return character.isASCII && (character.isLetter || character.isNumber || "-_, ".contains(character))
+    }
+    return isList && asked.utf8.count <= 1000 ? asked : standard
   }
 
   private var configuration: RPCServer.Configuration { aria2.configuration }

@@ -30,6 +30,11 @@ extension RPCServer {
     public var showsPage = true
     /// Whether clients may end the server (`aria2.shutdown`).
     public var allowsShutdown = true
+    /// The most connections of clients at a time; further ones are closed at once. An address gets half of them.
+    public var maximumConnections = 256
+    /// Told what the operator should know and no client is told: a renewed certificate that cannot be used. Called on a thread of
+    /// the server.
+    public var report: @Sendable (String) -> Void = { _ in }
     /// The version of the program, which clients are told.
     public var version = ""
     /// Changes or refuses each request before it is added. An error that it throws is told to the client.

@@ -55,8 +55,13 @@
         events: LiveEvents(downloader: downloader, time: SystemTime()),
         metrics: RPCMetrics(downloader), time: SystemTime())
       do {
-        let tls = try configuration.certificate.map { try ServerTLS(certificate: $0.file, key: $0.keyFile) }
-        server = try await HTTPServer(configuration.address.listen, tls: tls, handler: handler)
+        let tls = try configuration.certificate.map {
+          try ServerTLS(certificate: $0.file, key: $0.keyFile, report: configuration.report)
+        }
+        var limits = ServerLimits()
+        limits.connections = max(1, configuration.maximumConnections)
+        limits.connectionsPerAddress = max(1, limits.connections / 2)
+        server = try await HTTPServer(configuration.address.listen, tls: tls, limits: limits, handler: handler)
       } catch let error as ServerTLSError {
         throw DownloadError(.invalidRequest, error.description, cause: error)
       } catch {

@@ -8,22 +8,30 @@ import Synchronization
 ///
 /// try await downloader.update(id) { $0.metadata["speed limit"] = "500000" }   // bytes per second, also while it runs
 /// ```
-/// The request's metadata has the rate in bytes per second, a decimal number. A download without one, with 0 or with a text that
-/// is no number is not limited by this policy. Like ``RateLimit`` it is a token bucket with a tenth of a second's bytes.
+/// The request's metadata has the rate in bytes per second, a decimal number. 0, or a text that is no number, means no limit. A
+/// download without a rate of its own has that of the policy, if there is one. Like ``RateLimit`` it is a token bucket with a tenth of a second's bytes.
 public struct RequestedRate: RatePolicy, Hashable {
   /// The key of the rate in the request's metadata.
   public let metadataKey: String
 
+  /// The rate of each download that has none of its own; `nil` for no limit.
+  public let standard: ByteRate?
+
   /// Creates a policy.
   ///
-  /// - Parameter metadataKey: The key of the rate in the request's metadata.
-  public init(_ metadataKey: String) { self.metadataKey = metadataKey }
+  /// - Parameters:
+  ///   - metadataKey: The key of the rate in the request's metadata.
+  ///   - standard: The rate of each download that has none of its own; `nil` for no limit.
+  public init(_ metadataKey: String, otherwise standard: ByteRate? = nil) {
+    self.metadataKey = metadataKey
+    self.standard = standard
+  }
 
-  /// The key, as text.
-  public var summary: String { "“\(metadataKey)” of each request" }
+  /// The key and the rate without one, as text.
+  public var summary: String { "“\(metadataKey)” of each request\(standard.map { ", otherwise \($0)" } ?? "")" }
 
   /// Returns a session whose buckets are full.
-  public func start(time: any TimeSource) -> any RateSession { Session(metadataKey) }
+  public func start(time: any TimeSource) -> any RateSession { Session(self) }
 
   private final class Session: RateSession {
     /// The instant until which the bytes so far are paid for at a rate.
@@ -34,15 +42,16 @@ public struct RequestedRate: RatePolicy, Hashable {
       static func < (left: Debt, right: Debt) -> Bool { left.until < right.until }
     }
 
-    private let key: String
+    private let policy: RequestedRate
     private let debts = Mutex(RisingLevels<Debt>())
     /// The time whose bytes may arrive at full speed after an idle time.
     private static let burst: Duration = .milliseconds(100)
 
-    init(_ key: String) { self.key = key }
+    init(_ policy: RequestedRate) { self.policy = policy }
 
     private func rate(of transfer: TransferContext) -> Int64? {
-      transfer.metadata[key].flatMap { Int64($0) }.flatMap { $0 > 0 ? $0 : nil }
+      guard let own = transfer.metadata[policy.metadataKey] else { return policy.standard?.bytesPerSecond }
+      return Int64(own).flatMap { $0 > 0 ? $0 : nil }
     }
 
     func limits(_ transfer: TransferContext) -> Bool { rate(of: transfer) != nil }

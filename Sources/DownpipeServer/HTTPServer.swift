@@ -120,11 +120,19 @@
 
     /// Serves connections until the task is cancelled, and returns when all have ended.
     package func run() async {
+      await withTaskGroup(of: Void.self) { group in
+        #if RPCTLS
+          if let tls { group.addTask { await tls.watch() } }
+        #endif
+        await accept()
+        group.cancelAll()
+      }
+      if let path { Self.unlinkSocket(path) }
+    }
+
+    private func accept() async {
       try? await channel.executeThenClose { connections in
         try await withThrowingDiscardingTaskGroup { group in
-          #if RPCTLS
-            if let tls { group.addTask { await tls.watch() } }
-          #endif
           for try await negotiation in connections {
             guard let negotiation else { continue }
             // A client that breaks off concerns only its own connection.
@@ -132,15 +140,21 @@
           }
         }
       }
-      if let path { Self.unlinkSocket(path) }
     }
 
     private func serve(_ negotiation: Negotiation) async throws {
       // A client that says nothing does not hold up the end.
-      let negotiated = try await withTaskCancellationHandler {
-        try await negotiation.result.get()
-      } onCancel: {
+      let negotiated: Negotiated
+      do {
+        negotiated = try await withTaskCancellationHandler {
+          try await negotiation.result.get()
+        } onCancel: {
+          negotiation.channel.close(promise: nil)
+        }
+      } catch {
+        // Nothing serves the connection.
         negotiation.channel.close(promise: nil)
+        throw error
       }
       switch negotiated {
       case .http(let channel, let connection, let refused): try await serve(channel, connection, refused)
@@ -177,6 +191,7 @@
         upgradePipelineHandler: { channel, head in
           first.cancel()
           return channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(ClientFrames())
             try channel.pipeline.syncOperations.addHandler(
               NIOWebSocketFrameAggregator(
                 minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 1024,
@@ -198,6 +213,8 @@
         })
       let negotiated = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: .init(upgradeConfiguration: upgrade))
+      let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+      try channel.pipeline.syncOperations.addHandler(SocketOffer(), position: .after(decoder))
       try channel.pipeline.syncOperations.addHandler(ErrorEnd())
       return Negotiation(channel: channel, result: negotiated)
     }
@@ -301,6 +318,41 @@
       if error is NIOWebSocketUpgradeError { return }
       context.fireErrorCaught(error)
       context.close(promise: nil)
+    }
+  }
+
+  /// Takes the offer of another protocol out of a request that is none for a socket: the handler of upgrades would keep the
+  /// head of it to itself, and would not end a connection whose request has a body.
+  private final class SocketOffer: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      guard case .head(var head) = Self.unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+      if !Self.isForSocket(head) { head.headers.remove(name: "Upgrade") }
+      context.fireChannelRead(Self.wrapInboundOut(.head(head)))
+      // Only the first request of a connection can be for a socket, whose frames are no requests.
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    }
+
+    private static func isForSocket(_ head: HTTPRequestHead) -> Bool {
+      let fields = head.headers
+      return head.method == .GET && fields[canonicalForm: "Upgrade"].map { $0.lowercased() } == ["websocket"]
+        && fields[canonicalForm: "Connection"].contains { $0.lowercased() == "upgrade" }
+        && fields.contains(name: "Sec-WebSocket-Key") && fields.contains(name: "Sec-WebSocket-Version")
+        && !fields.contains(name: "Transfer-Encoding") && fields["Content-Length"].allSatisfy { $0 == "0" }
+    }
+  }
+
+  /// Ends a socket with a frame that no client sends (RFC 6455 §5.1, §5.2).
+  private final class ClientFrames: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias InboundOut = WebSocketFrame
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      let frame = Self.unwrapInboundIn(data)
+      guard frame.maskKey != nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else { return context.close(promise: nil) }
+      context.fireChannelRead(data)
     }
   }
 

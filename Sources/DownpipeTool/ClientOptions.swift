@@ -80,6 +80,8 @@ struct ClientOptions: ParsableArguments {
       }
       let secret = rpcNoSecret ? nil : try secret(directory: directory)
       var configuration = RPCServer.Configuration(directory: directory, secret: secret, address: address)
+      configuration.maximumConnections = Self.mostClients
+      configuration.report = { OutputFile.warn($0) }
       configuration.hosts = Set(rpcAllowHost)
       if let rpcCertificate, let rpcPrivateKey {
         configuration.certificate = .init(
@@ -92,7 +94,8 @@ struct ClientOptions: ParsableArguments {
       configuration.options = [
         "max-concurrent-downloads": String(settings.jobs), "max-tries": String(settings.retries + 1),
         "split": String(settings.segmented?.connections.maximum ?? 1),
-        "max-connection-per-server": String(settings.segmented?.connections.maximum ?? 1),
+        // aria2 knows no more.
+        "max-connection-per-server": String(min(16, settings.segmented?.connections.maximum ?? 1)),
         "min-split-size": String(max(1 << 20, (settings.segmented ?? Segmented()).minimumSize / 2)),
         "max-overall-download-limit": String(settings.rateLimit?.rate.bytesPerSecond ?? 0),
       ]
@@ -107,6 +110,9 @@ struct ClientOptions: ParsableArguments {
       }
       return configuration
     }
+
+    /// The most connections of clients, which need descriptors as downloads do.
+    static var mostClients: Int { DescriptorLimit.mostClients(of: ServerLimits().connections) }
 
     /// The socket that a service manager passes (sd_listen_fds(3)).
     private static var inherited: Int32? {

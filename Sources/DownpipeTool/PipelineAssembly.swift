@@ -39,7 +39,8 @@ extension Pipeline {
       Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)
       if let most = settings.fleetPerHost { FleetLimits(perHost: most) }
       if let options {
-        DownloadOptions(options, retry: retry, segments: settings.segmented)
+        DownloadOptions(
+          options, retry: retry, segments: settings.segmented, mostConnections: settings.mostConnections)
       } else {
         retry
         if let segmented = settings.segmented { segmented }

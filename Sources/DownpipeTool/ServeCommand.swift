@@ -76,7 +76,8 @@ struct ServeCommand: AsyncParsableCommand {
     ) async throws {
       let server: RPCServer
       do { server = try await RPCServer(downloader, configuration) } catch let error as DownloadError {
-        let option = error.cause is ServerTLSError ? "--rpc-certificate" : "--rpc-listen"
+        let tls = error.cause as? ServerTLSError
+        let option = tls.map { $0.isOfKey ? "--rpc-private-key" : "--rpc-certificate" } ?? "--rpc-listen"
         throw UsageError("\(option): \(error.message)")
       }
       for line in clients.greeting(port: server.port) { OutputFile.warn(line) }
@@ -106,9 +107,13 @@ extension PipelineSettings {
   /// The settings with what clients have changed.
   fileprivate func changed(by settings: RPCSettings) -> PipelineSettings {
     var changed = self
-    if let jobs = settings.concurrentDownloads {
-      changed.jobs = min(jobs, DescriptorLimit.mostDownloads(connections: connections ?? 1))
-    }
+    let clients = ClientOptions.mostClients
+    changed.jobs = min(
+      settings.concurrentDownloads ?? jobs,
+      DescriptorLimit.mostDownloads(connections: connections ?? 1, besides: clients))
+    // What the command line says is the most that clients get.
+    changed.mostConnections = DescriptorLimit.mostConnections(
+      downloads: changed.jobs, besides: clients, upTo: connections ?? 16)
     if settings.options["max-overall-download-limit"] != nil {
       changed.rateLimit = settings.overallRate.map { RateLimit($0) }
     }

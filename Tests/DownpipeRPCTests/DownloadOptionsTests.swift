@@ -41,6 +41,8 @@ struct DownloadOptionsTests {
     #expect(decision(["max-tries": "0"], 1_000_000) == .resume(after: .seconds(30)))
     #expect(decision(["retry-wait": "7"], 2) == .resume(after: .seconds(7)))
     #expect(decision(["retry-wait": "7"], 3) == .giveUp)
+    let never = OptionRetry(base: Retry(.never), settings: RPCSettings(options: ["max-tries": "0"]))
+    #expect(never.decide(Failure(error: DownloadError(.timedOut, ""), consecutive: 9)) == .resume(after: .seconds(30)))
     #expect(decision([:], 3, all: ["max-tries": "4", "retry-wait": "2"]) == .resume(after: .seconds(2)))
     #expect(decision(["max-tries": "2"], 3, all: ["max-tries": "4"]) == .giveUp)
   }
@@ -48,9 +50,9 @@ struct DownloadOptionsTests {
   // MARK: Connections
 
   private func policy(
-    _ options: [String: String], all: [String: String] = [:], base: Segmented? = Segmented()
+    _ options: [String: String], all: [String: String] = [:], base: Segmented? = Segmented(), most: Int = 16
   ) -> Segmented? {
-    OptionSegments(base: base, settings: RPCSettings(options: all)).policy(metadata(options))
+    OptionSegments(base: base, settings: RPCSettings(options: all), most: most).policy(metadata(options))
   }
 
   @Test func clientsSayOverHowManyConnections() {
@@ -64,11 +66,15 @@ struct DownloadOptionsTests {
     #expect(policy(["split": "3"], base: nil) == Segmented(connections: .automatic(upTo: 3)))
     #expect(policy(["min-split-size": "1048576"]) == Segmented(minimumSize: 2 << 20))
     #expect(policy(["min-split-size": "1048576"], base: nil) == nil)
-    #expect(policy(["split": "1000000"])?.connections.maximum == 32)
+    #expect(policy(["split": "1000000"])?.connections.maximum == 16)
+    #expect(policy(["split": "9", "max-connection-per-server": "9"], most: 5) == Segmented(connections: 5))
+    #expect(policy(["split": "9"], most: 1) == nil)
+    #expect(policy([:], most: 2) == Segmented(connections: .automatic(upTo: 2)))
+    #expect(policy([:], most: 1) == nil)
   }
 
   @Test func theSizeOfTheFileDecides() {
-    let policy = OptionSegments(base: nil, settings: RPCSettings())
+    let policy = OptionSegments(base: nil, settings: RPCSettings(), most: 16)
     let options = TransferContext(metadata: metadata(["split": "8", "min-split-size": "1048576"]))
     #expect(policy.start(size: 2 << 20, of: options)?.maximumConnections == 8)
     #expect(policy.start(size: (2 << 20) - 1, of: options) == nil)
@@ -102,6 +108,45 @@ struct DownloadOptionsTests {
     _ = try await fixture.value("aria2.addUri", ["https://example.org/b"], .object(members))
     let request = try #require(try await fixture.request(second))
     #expect(request.metadata.filter { $0.key.hasPrefix("rpc.option.") } == [:])
+  }
+
+  @Test("all options for all that were told can be given back, and change nothing")
+  func globalGivenBack() async throws {
+    let fixture = try await RPCFixture { $0.options = ["split": "4", "max-overall-download-limit": "5000000"] }
+    _ = try await fixture.value("aria2.changeGlobalOption", ["max-tries": "9", "dir": "films"])
+    let told = try await fixture.value("aria2.getGlobalOption")
+    _ = try await fixture.value("aria2.changeGlobalOption", told)
+    let kept = fixture.aria2.settings.value.options
+    #expect(kept == ["max-tries": "9", "dir": "films"])
+    _ = try await fixture.value(
+      "aria2.changeGlobalOption", ["max-tries": "5", "dir": .string(RPCFixture.directory), "split": "8"])
+    #expect(fixture.aria2.settings.value.options == ["split": "8"])
+  }
+
+  @Test("what equals the value for all follows it, and other changes do not disturb what is the download's own")
+  func standards() async throws {
+    let fixture = try await RPCFixture()
+    _ = try await fixture.value("aria2.changeGlobalOption", ["max-download-limit": "100K"])
+    let second = "00000000000000a2"
+    try await fixture.add(Self.first, ["max-download-limit": "100K"])
+    try await fixture.add(second, ["max-download-limit": "700K"])
+    func told(_ gid: String) async throws -> String? {
+      try await fixture.value("aria2.getOption", .string(gid))["max-download-limit"]?.text
+    }
+    _ = try await fixture.value("aria2.changeGlobalOption", ["max-download-limit": "700K"])
+    #expect(try await told(Self.first) == "716800")
+    for gid in [Self.first, second] {
+      _ = try await fixture.value("aria2.changeOption", .string(gid), ["referer": "https://example.org/"])
+    }
+    _ = try await fixture.value("aria2.changeGlobalOption", ["max-download-limit": "0"])
+    #expect(try await told(Self.first) == "0")
+    #expect(try await told(second) == "716800")
+    #expect(try await fixture.request(Self.first)?.metadata[OptionKey.of("max-download-limit")] == nil)
+    #expect(try await fixture.request(second)?.metadata[OptionKey.of("max-download-limit")] == "716800")
+    _ = try await fixture.value("aria2.changeGlobalOption", ["max-download-limit": "100K"])
+    _ = try await fixture.value("aria2.changeOption", .string(second), ["max-download-limit": "0"])
+    #expect(try await told(second) == "0")
+    #expect(try await fixture.request(second)?.metadata[OptionKey.of("max-download-limit")] == "0")
   }
 
   @Test("a changed option reaches a download that exists, and its standard takes it back")
@@ -175,6 +220,6 @@ struct DownloadOptionsTests {
     #expect(plain.retry.name == "Retry")
     #expect(plain.segments?.summary.hasPrefix("3 connections") == true)
     let limited = pipeline(RPCSettings(options: ["max-download-limit": "5"]))
-    #expect(limited.rates.map(\.id) == ["DownloadRate", "RequestedRate"])
+    #expect(limited.rates.map(\.summary) == ["“rpc.option.max-download-limit” of each request, otherwise 5 B/s"])
   }
 }

@@ -259,6 +259,14 @@ struct RPCHandlerTests {
     #expect(preflight.field("Access-Control-Allow-Methods") == "POST, GET, OPTIONS")
     #expect(preflight.field("Access-Control-Allow-Headers") == "Content-Type, Authorization")
     #expect(preflight.field("Access-Control-Max-Age") != nil)
+    for (asked, allowed) in [
+      ("content-type,x-own", "content-type,x-own"), ("x-own\r\nSet-Cookie: a", "Content-Type, Authorization"),
+      (String(repeating: "x", count: 2000), "Content-Type, Authorization"), ("x-ü", "Content-Type, Authorization"),
+    ] {
+      let fields = origin + [(name: "Access-Control-Request-Headers", value: asked)]
+      let preflight = await handler.reply(to: request("OPTIONS", "/jsonrpc", fields: fields))
+      #expect(preflight.field("Access-Control-Allow-Headers") == allowed)
+    }
     await fixture.downloader.shutdown()
   }
 

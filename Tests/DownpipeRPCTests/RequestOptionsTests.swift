@@ -231,12 +231,11 @@ struct RequestOptionsTests {
   func whatWasGivenIsKept(values: [String: String]) {
     var request = DownloadRequest(url, id: "a")
     request.metadata = ["other": "kept"]
-    RequestOptions.setGiven(values, of: &request, over: values)
+    RequestOptions.give(values, to: &request, over: [:])
     #expect(RequestOptions.given(request) == values)
     #expect(request.metadata["other"] == "kept")
-    RequestOptions.setGiven([:], of: &request, over: [:])
-    #expect(request.metadata == ["other": "kept"])
-    #expect(RequestOptions.given(request) == [:])
+    RequestOptions.give(["referer": "x"], to: &request, over: [:])
+    #expect(RequestOptions.given(request) == values.merging(["referer": "x"]) { $1 })
   }
 
   @Test(arguments: ["", "nonsense", "[]", "1", "{\"split\":5}"])

@@ -44,6 +44,19 @@ struct RequestedRateTests {
     #expect(session.pause(after: 0, of: transfer("a"), at: .seconds(1)) == .zero)
   }
 
+  @Test("a rate of its own goes before that of the policy, also a higher one and none")
+  func standard() {
+    let session = RequestedRate("limit", otherwise: .bytesPerSecond(1_000)).start(time: VirtualTime())
+    #expect(session.pause(after: 10_000, of: transfer("a"), at: .zero) == .milliseconds(9_900))
+    #expect(session.pause(after: 10_000, of: transfer("b", "10000"), at: .zero) == .milliseconds(900))
+    #expect(session.pause(after: 10_000, of: transfer("c", "0"), at: .zero) == .zero)
+    #expect(session.limits(transfer("a")))
+    #expect(!session.limits(transfer("c", "0")))
+    #expect(
+      RequestedRate("limit", otherwise: .kilobytesPerSecond(1)).summary
+        == "“limit” of each request, otherwise 1.00 KB/s")
+  }
+
   @Test func itIsPrintedWithItsKey() {
     #expect(RequestedRate("limit").summary == "“limit” of each request")
     #expect(RequestedRate("limit").name == "RequestedRate")

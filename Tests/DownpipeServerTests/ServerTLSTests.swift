@@ -93,11 +93,15 @@
       let (newCertificate, newKey) = try await makeCertificate("second")
       let old = folder.path("old.pem")
       try FileManager.default.copyItem(atPath: certificate, toPath: old)
-      let tls = try ServerTLS(certificate: certificate, key: key)
+      let reports = Watched<[String]>([])
+      let tls = try ServerTLS(certificate: certificate, key: key) { report in reports.update { $0.append(report) } }
       try await withServer(tls) { port in
         // The certificate has been written, and its key has not yet.
         _ = try await run("mv", [newCertificate, certificate])
         tls.refresh()
+        tls.refresh()
+        #expect(reports.value.count == 1)
+        #expect(reports.value.first?.contains("does not belong to") == true)
         let former = try await get(port, trusting: old)
         #expect(former.status == 0)
         _ = try await run("mv", [newKey, key])

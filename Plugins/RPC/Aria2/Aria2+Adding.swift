@@ -68,10 +68,10 @@ extension Aria2 {
     // The folder is kept relative to that of all downloads, which may get another path.
     for name in ["gid", "pause", "dir"] { kept[name] = nil }
     let now = Date()
-    let standard = defaults(where: \.isOfRequest)
+    let standard = standardsOfStages
     let prepared = try requests.map { request in
       var request = request
-      RequestOptions.setGiven(kept, of: &request, over: standard)
+      RequestOptions.give(kept, to: &request, over: standard)
       request.queuePosition = queueEnd.next(at: now)
       try configuration.prepare(&request)
       return request

@@ -16,14 +16,27 @@ extension Aria2 {
 
   /// The values that hold where nothing else is given: the standard of aria2, then those of this server, then what clients
   /// have changed.
-  func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
-    var values: [String: String] = [:]
-    for option in Aria2Option.all.values where isWanted(option) { values[option.name] = option.standard }
-    for (name, value) in configuration.options.merging(settings.value.options, uniquingKeysWith: { $1 }) {
-      if let option = Aria2Option.all[name], isWanted(option) { values[name] = value }
-    }
+  private func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
+    var values = started
+    for (name, value) in settings.value.options { values[name] = value }
     values["dir"] = requestOptions.path(of: settings.value.options["dir"] ?? "")
+    return values.filter { name, _ in Aria2Option.all[name].map(isWanted) ?? false }
+  }
+
+  /// The values of the options that stages read, where a download has none of its own.
+  var standardsOfStages: [String: String] {
+    let changed = settings.value.options
+    var values: [String: String] = [:]
+    for name in OptionKey.all {
+      values[name] = changed[name] ?? configuration.options[name] ?? Aria2Option.all[name]?.standard
+    }
     return values
+  }
+
+  /// The values without those that clients have changed: the standard of aria2, then those of this server.
+  private var started: [String: String] {
+    Aria2Option.all.compactMapValues(\.standard).merging(configuration.options) { $1 }
+      .merging(["dir": ""]) { $1 }
   }
 
   /// Options that cannot change once a download exists; aria2 leaves them out, too.
@@ -41,12 +54,11 @@ extension Aria2 {
       throw RPCFailure("Cannot change option for GID#\(gids.gid(of: status.id).text)")
     }
     let all = settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
-    let standard = defaults(where: \.isOfRequest)
+    let standard = standardsOfStages
     _ = try await downloader.update(status.id) { [requestOptions, configuration] request in
-      var given = RequestOptions.given(request).merging(changes) { $1 }
+      let given = RequestOptions.given(request).merging(changes) { $1 }
       try requestOptions.apply(changes, among: all.merging(given) { $1 }, to: &request)
-      given["dir"] = nil
-      RequestOptions.setGiven(given, of: &request, over: standard)
+      RequestOptions.give(changes.filter { $0.key != "dir" }, to: &request, over: standard)
       try configuration.prepareChange(&request)
     }
     return "OK"
@@ -65,7 +77,12 @@ extension Aria2 {
     try requestOptions.apply(changes, to: &probe)
     // Relative to the folder of all downloads, which may get another path.
     if let dir = changes["dir"] { changes["dir"] = try requestOptions.folder(of: dir) }
-    _ = try await settings.update { [changes] in $0.options.merge(changes) { $1 } }
+    // A value with which the server was started is not kept: clients give back all options that they were told, and it may be
+    // started with another one.
+    let standard = started
+    _ = try await settings.update { [changes] in
+      for (name, value) in changes { $0.options[name] = value == standard[name] ? nil : value }
+    }
     return "OK"
   }
 }

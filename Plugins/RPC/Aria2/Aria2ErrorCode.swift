@@ -10,7 +10,7 @@ enum Aria2ErrorCode: Int {
   case network = 6
   case cannotResume = 8
   case noSpace = 9
-  case duplicate = 12
+  case sameFile = 11
   case exists = 13
   case fileIO = 17
   case nameResolution = 19
@@ -38,7 +38,7 @@ enum Aria2ErrorCode: Int {
       case .rangeIgnored, .rangeNotSatisfiable, .wrongRange, .wrongRangeEnd, .multipartRange, .unreadableRange:
         .cannotResume
       case .noSpace: .noSpace
-      case .inUse: .duplicate
+      case .inUse: .sameFile
       case .alreadyExists: .exists
       case .permission, .storage: .fileIO
       case .hostNotFound: .nameResolution

@@ -38,16 +38,22 @@ struct RequestOptions: Sendable {
     return members.compactMapValues(\.text)
   }
 
-  /// Keeps the options that were given for a download, and lets the stages see those that they read.
+  /// Adds options to those that were given for a download, and lets the stages see those that they read.
   ///
-  /// - Parameter standard: The values that hold where none is given. What equals them has no effect of its own: clients give back
-  ///   all options that they were told.
-  static func setGiven(
-    _ values: [String: String], of request: inout DownloadRequest, over standard: [String: String]
-  ) {
+  /// - Parameter standard: The values that hold where none is given. A value for the stages that equals them is not kept, and the
+  ///   standard applies from then on: clients give back all options that they were told.
+  static func give(_ values: [String: String], to request: inout DownloadRequest, over standard: [String: String]) {
+    var given = given(request).merging(values) { $1 }
     for option in OptionKey.all {
-      request.metadata[OptionKey.of(option)] = values[option].flatMap { $0 == standard[option] ? nil : $0 }
+      guard let value = values[option] else { continue }
+      let own = value == standard[option] ? nil : value
+      given[option] = own
+      request.metadata[OptionKey.of(option)] = own
     }
+    setGiven(given, of: &request)
+  }
+
+  private static func setGiven(_ values: [String: String], of request: inout DownloadRequest) {
     request.metadata[metadataKey] =
       values.isEmpty
       ? nil : String(decoding: JSONValue.object(values.mapValues { .string($0) }).bytes, as: UTF8.self)

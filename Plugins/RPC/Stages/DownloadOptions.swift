@@ -20,6 +20,7 @@ public struct DownloadOptions: StageGroup {
   private let settings: RPCSettings
   private let retry: Retry
   private let segments: Segmented?
+  private let mostConnections: Int
 
   /// Creates the stages.
   ///
@@ -27,9 +28,13 @@ public struct DownloadOptions: StageGroup {
   ///   - settings: The options for all downloads.
   ///   - retry: What happens after failures where clients have set nothing.
   ///   - segments: Over how many connections a file comes where clients have set nothing; `nil` for one.
+  ///   - mostConnections: The most connections to one file that clients get, and that `segments` opens. Each needs a descriptor;
+  ///     `Limits(perHost:)` holds as well.
   public init(
-    _ settings: RPCSettings = RPCSettings(), retry: Retry = Retry(), segments: Segmented? = Segmented()
+    _ settings: RPCSettings = RPCSettings(), retry: Retry = Retry(), segments: Segmented? = Segmented(),
+    mostConnections: Int = 16
   ) {
+    self.mostConnections = mostConnections
     self.settings = settings
     self.retry = retry
     self.segments = segments
@@ -38,9 +43,8 @@ public struct DownloadOptions: StageGroup {
   /// The stages.
   public var body: some Stage {
     OptionRetry(base: retry, settings: settings)
-    OptionSegments(base: segments, settings: settings)
-    if let rate = settings.downloadRate { RateLimit(rate, for: .download, id: "DownloadRate") }
-    RequestedRate(OptionKey.of("max-download-limit"))
+    OptionSegments(base: segments, settings: settings, most: mostConnections)
+    RequestedRate(OptionKey.of("max-download-limit"), otherwise: settings.downloadRate)
   }
 }
 

@@ -15,6 +15,8 @@ struct OptionRetry: RetryPolicy, Hashable {
     guard attempts != nil || wait > 0 else { return base.decide(failure) }
     // 0 means attempts without end.
     var backOff = base.backOff
+    // A policy without retries has no waits, and a client may want some.
+    if backOff.attempts == 1, backOff.base == .zero { backOff = .exponential(attempts: 1) }
     if let attempts { backOff = backOff.with(attempts: attempts > 0 ? attempts : .max) }
     if wait > 0 { backOff = .constant(.seconds(wait), attempts: backOff.attempts) }
     return Retry(backOff, table: base.table, maximumRetryAfter: base.maximumRetryAfter).decide(failure)

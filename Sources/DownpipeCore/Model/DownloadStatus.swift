@@ -35,7 +35,8 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
 
   package init(
     id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress,
-    storedRanges: ByteRangeSet = ByteRangeSet(), stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64, bytesFetched: Int64, name: String?,
+    storedRanges: ByteRangeSet = ByteRangeSet(), stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64,
+    bytesFetched: Int64, name: String?,
     earlierArtifact: Artifact? = nil, createdAt: Date,
     updatedAt: Date
   ) {

@@ -48,6 +48,8 @@ struct PipelineSettings: Sendable, Hashable {
   var fleetRate: ByteRate?
   /// The number of connections to each file; as many as raise the throughput when `nil`.
   var connections: Int?
+  /// The most connections to each file, if clients of a server say how many.
+  var mostConnections = 16
   /// The speed of all downloads together; no limit when `nil`.
   var rateLimit: RateLimit?
   /// How often a failure is retried.

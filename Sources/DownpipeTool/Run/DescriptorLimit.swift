@@ -8,9 +8,21 @@ enum DescriptorLimit {
 
   /// How many downloads can run at once: each needs its connections and a file. Connections are kept for the next
   /// download, and a step opens a few more files: of few downloads each may be at that point, of many only some are.
-  static func mostDownloads(connections: Int) -> Int {
-    current.map { mostDownloads(within: $0, connections: connections) } ?? .max
+  ///
+  /// - Parameter others: The number of descriptors that are used for something else, such as clients of a server.
+  static func mostDownloads(connections: Int, besides others: Int = 0) -> Int {
+    current.map { mostDownloads(within: $0 - others, connections: connections) } ?? .max
   }
+
+  /// How many connections each of some downloads can have.
+  static func mostConnections(downloads: Int, besides others: Int = 0, upTo most: Int) -> Int {
+    var connections = most
+    while connections > 1, mostDownloads(connections: connections, besides: others) < downloads { connections -= 1 }
+    return connections
+  }
+
+  /// How many clients a server may have at a time, of its usual number.
+  static func mostClients(of usual: Int) -> Int { current.map { min(usual, max(8, $0 / 4)) } ?? usual }
 
   static func mostDownloads(within limit: Int, connections: Int = 1) -> Int {
     max(1, (limit - 24) / (3 + connections), (limit - 200) / (1 + connections))

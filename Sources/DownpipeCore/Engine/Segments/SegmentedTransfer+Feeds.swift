@@ -20,6 +20,8 @@ extension SegmentedTransfer {
       guard let reference = state.places[place].reference else { return }
       let idle = state.target - state.open
       let expected = state.places.expectation(of: place)
+      // Policies are not asked under the lock of the table, which transports wait for.
+      let isPaced = isPaced
       let work = writer.withTable { table -> (id: SegmentTable.FeedID, request: RequestedRange, at: Int64)? in
         if let range = table.share(for: idle, expected) {
           let request = table.request(for: range, isPaced: isPaced)
