@@ -27,12 +27,16 @@
     private let state: Watched<State>
 
     /// Starts a daemon, and returns when it listens.
+    /// - Parameter trustsClients: Whether URLs of clients may lead to servers of this machine.
     /// - Throws: `DownloadError` with what it has written if it ends before.
-    static func start(_ folder: String, _ options: [String] = [], at place: String = "0") async throws -> Daemon {
+    static func start(
+      _ folder: String, _ options: [String] = [], at place: String = "0", trustsClients: Bool = true
+    ) async throws -> Daemon {
       let process = Process()
       process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         .appending(path: "downpipe")
-      process.arguments = ["serve", "-d", folder, "--rpc-listen", place, "--trust-clients"] + options
+      let trust = trustsClients ? ["--trust-clients"] : []
+      process.arguments = ["serve", "-d", folder, "--rpc-listen", place] + trust + options
       process.standardInput = FileHandle.nullDevice
       process.standardOutput = FileHandle.nullDevice
       let errors = Pipe()
@@ -87,6 +91,9 @@
 
     /// What it has written to its standard error so far.
     var errors: String { state.value.errors }
+
+    /// The number of the process.
+    var processIdentifier: Int32 { process.processIdentifier }
 
     /// The port; 0 at a socket.
     var port: Int { if case .port(let port) = place { port } else { 0 } }

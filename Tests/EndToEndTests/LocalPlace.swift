@@ -66,7 +66,18 @@ enum LocalPlace: Sendable, Hashable {
   }
 
   /// - Returns: `nil` for a reply that is not complete.
-  private static func parse(_ bytes: [UInt8], isAtEnd: Bool) -> Reply? {
+  static func parse(_ bytes: [UInt8], isAtEnd: Bool) -> Reply? {
+    guard let (head, end) = parseHead(bytes) else { return nil }
+    let body = Array(bytes[end...])
+    guard let length = head.fields["content-length"].flatMap({ Int($0) }) else {
+      return isAtEnd ? Reply(status: head.status, fields: head.fields, body: body) : nil
+    }
+    guard body.count >= length else { return nil }
+    return Reply(status: head.status, fields: head.fields, body: Array(body.prefix(length)))
+  }
+
+  /// - Returns: A reply without its body, and where that begins; `nil` for a head that is not complete.
+  static func parseHead(_ bytes: [UInt8]) -> (head: Reply, end: Int)? {
     guard let end = Data(bytes).firstRange(of: Data("\r\n\r\n".utf8)) else { return nil }
     let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
     let words = lines[0].split(separator: " ")
@@ -77,14 +88,12 @@ enum LocalPlace: Sendable, Hashable {
       let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
       fields[line[..<colon].lowercased()] = value
     }
-    let body = Array(bytes[end.upperBound...])
-    guard let length = fields["content-length"].flatMap({ Int($0) }) else {
-      return isAtEnd ? Reply(status: status, fields: fields, body: body) : nil
-    }
-    return body.count >= length ? Reply(status: status, fields: fields, body: Array(body.prefix(length))) : nil
+    return (Reply(status: status, fields: fields, body: []), end.upperBound)
   }
 
-  private func connection() throws -> Int32 {
+  /// Connects.
+  /// - Parameter prepare: Changes the descriptor of the socket before.
+  func connection(prepare: (Int32) -> Void = { _ in }) throws -> Int32 {
     #if canImport(Glibc)
       let stream = Int32(SOCK_STREAM.rawValue)
     #else
@@ -95,6 +104,7 @@ enum LocalPlace: Sendable, Hashable {
     switch self {
     case .port(let port):
       descriptor = socket(AF_INET, stream, 0)
+      prepare(descriptor)
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
       address.sin_addr.s_addr = inet_addr("127.0.0.1")
@@ -106,6 +116,7 @@ enum LocalPlace: Sendable, Hashable {
       }
     case .unix(let path):
       descriptor = socket(AF_UNIX, stream, 0)
+      prepare(descriptor)
       var address = sockaddr_un()
       address.sun_family = sa_family_t(AF_UNIX)
       withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }

@@ -99,7 +99,13 @@ struct Aria2: Sendable {
       guard let body = Self.methods[method] ?? Self.nativeMethods[method] else {
         throw RPCFailure("No such method: \(method.prefix(100))")
       }
-      guard !Self.isReading(method) else { return try await body(self, Parameters(rest)) }
+      guard !Self.isReading(method) else {
+        let value = try await body(self, Parameters(rest))
+        guard budget.tell(method.hasPrefix("aria2.tell") ? value.list?.count ?? 1 : 0) else {
+          throw RPCFailure("One message is told at most \(JSONRPC.mostDownloads) downloads.")
+        }
+        return value
+      }
       // A client sees what its own command has done, also while another client reads.
       lists.invalidate()
       defer { lists.invalidate() }

@@ -25,9 +25,16 @@ enum JSONRPC {
   /// The most calls of a batch, and the most in all `system.multicall` of a message together.
   static let mostCalls = 1000
 
+  /// The most downloads that all calls of a message are told.
+  static let mostDownloads = 10_000
+
   /// How many calls a message may still have in `system.multicall`.
   final class Budget: Sendable {
     private let left = Atomic(mostCalls)
+    private let downloads = Atomic(mostDownloads)
+
+    /// - Returns: Whether so many downloads can be told.
+    func tell(_ count: Int) -> Bool { downloads.subtract(count, ordering: .relaxed).newValue >= 0 }
 
     /// - Returns: Whether there was room.
     func take(_ count: Int) -> Bool {
