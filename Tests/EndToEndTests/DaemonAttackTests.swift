@@ -11,8 +11,8 @@
 
   extension EndToEnd {
     /// Attacks on `downpipe serve` from outside, over real sockets: what strangers, pages of other sites and clients
-    /// with the token can make it do and hold. After each attack it serves others, has closed its descriptors, and is not
-    /// much larger.
+    /// with the token can make it do and hold. After each attack it serves others, has closed its descriptors, and is
+    /// not much larger.
     @Suite(.serialized) struct DaemonAttackTests {
       /// The most bytes by which an attack may make the daemon larger at any time: it has some 60 MiB before. What an
       /// attack sends or asks for is more, such as a request of 100 MiB.
@@ -332,8 +332,9 @@
           connections.append(connection)
         }
         try await daemon.until { connections.count { !$0.isEnded } <= most }
-        // Those are ended that have come too late, not those that have said nothing for too long.
-        if most >= 100 { #expect(connections.prefix(100).allSatisfy { !$0.isEnded }) }
+        // They are ended because they have come too late, not because they have said nothing for too long: the server's
+        // threads may differ in their order, but each thread begins with its first one.
+        if most >= 100 { #expect(connections.prefix(100).contains { !$0.isEnded }) }
         return connections.filter { !$0.isEnded }
       }
 

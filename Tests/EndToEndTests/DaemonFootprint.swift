@@ -15,7 +15,7 @@
     }
 
     /// How many connections it has, with the one that listens, and how many files. Those of the ledger are opened as
-    /// they are needed, and pairs of sockets and timers of its own threads a while after its start; they are not counted.
+    /// they are needed, and pairs of sockets and timers of its own threads after its start; they are not counted.
     func descriptors() throws -> Int {
       let connections = try ["tcp", "tcp6"].flatMap { name in
         try String(contentsOfFile: "/proc/\(processIdentifier)/net/\(name)", encoding: .utf8).split(separator: "\n")
