@@ -103,20 +103,22 @@ struct ServeCommand: AsyncParsableCommand {
   #endif
 }
 
-extension PipelineSettings {
-  /// The settings with what clients have changed.
-  fileprivate func changed(by settings: RPCSettings) -> PipelineSettings {
-    var changed = self
-    let clients = ClientOptions.mostClients
-    changed.jobs = min(
-      settings.concurrentDownloads ?? jobs,
-      DescriptorLimit.mostDownloads(connections: connections ?? 1, besides: clients))
-    // What the command line says is the most that clients get.
-    changed.mostConnections = DescriptorLimit.mostConnections(
-      downloads: changed.jobs, besides: clients, upTo: connections ?? 16)
-    if settings.options["max-overall-download-limit"] != nil {
-      changed.rateLimit = settings.overallRate.map { RateLimit($0) }
+#if RPC
+  extension PipelineSettings {
+    /// The settings with what clients have changed.
+    fileprivate func changed(by settings: RPCSettings) -> PipelineSettings {
+      var changed = self
+      let clients = ClientOptions.mostClients
+      changed.jobs = min(
+        settings.concurrentDownloads ?? jobs,
+        DescriptorLimit.mostDownloads(connections: connections ?? 1, besides: clients))
+      // What the command line says is the most that clients get.
+      changed.mostConnections = DescriptorLimit.mostConnections(
+        downloads: changed.jobs, besides: clients, upTo: connections ?? 16)
+      if settings.options["max-overall-download-limit"] != nil {
+        changed.rateLimit = settings.overallRate.map { RateLimit($0) }
+      }
+      return changed
     }
-    return changed
   }
-}
+#endif
