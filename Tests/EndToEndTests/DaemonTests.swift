@@ -269,7 +269,9 @@
           #expect(await first.end(SIGKILL) == 128 + SIGKILL)
 
           let second = try await Daemon.start(folder.path)
-          // Those that were active are waiting until they are started again.
+          // Those that were active are told as such until the second one has taken them over; then they wait until it has
+          // started them again.
+          await gate.arrivals(8)
           try await second.until { try await second.call("aria2.tellActive").list.count == 4 }
           let after = try await Snapshot(second)
           #expect(after.active == before.active)
