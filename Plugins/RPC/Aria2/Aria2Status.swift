@@ -39,7 +39,7 @@ struct Aria2Status {
       guard first < end else { continue }
       for piece in first..<end { bytes[Int(piece / 8)] |= 0x80 >> UInt8(piece % 8) }
     }
-    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    return bytes.hexadecimal
   }
 
   /// - Parameter keys: The keys that a client wants; all when `nil` or empty.

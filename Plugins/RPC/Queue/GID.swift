@@ -19,8 +19,7 @@ struct GID: Sendable, Hashable {
     if let gid = GID(id.rawValue), gid.text == id.rawValue {
       self = gid
     } else {
-      let digest = SHA256.hash(data: Array(id.rawValue.utf8)).prefix(8)
-      text = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      text = SHA256.hash(data: Array(id.rawValue.utf8)).prefix(8).hexadecimal
     }
   }
 
@@ -37,6 +36,11 @@ struct GID: Sendable, Hashable {
   static func isHexadecimal(_ text: String) -> Bool {
     text.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
   }
+}
+
+extension Sequence<UInt8> {
+  /// Two lower-case digits for each byte.
+  var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }
 
 /// Finds downloads by their GIDs, and by the beginnings of them.
