@@ -30,7 +30,7 @@ func plugin(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .testTarget(
     name: "\(name)Tests",
-    dependencies: dependencies + ["HangLimit"],
+    dependencies: dependencies + ["ChildPipe", "HangLimit"],
     path: "Tests/\(name)Tests",
     exclude: exclude,
     swiftSettings: strict
@@ -345,10 +345,13 @@ let package = Package(
       path: "Examples/Metrics", exclude: ["README.md"], swiftSettings: strict),
 
     // Tests
+    .target(name: "ChildPipe", path: "Tests/ChildPipe", swiftSettings: strict),
     .target(name: "HangLimit", path: "Tests/HangLimit", swiftSettings: strict),
-    .target(name: "PostgresCluster", path: "Tests/PostgresCluster", swiftSettings: strict),
     .target(
-      name: "ObjectStorageServer", path: "Tests/ObjectStorageServer", exclude: ["server.py"], swiftSettings: strict),
+      name: "PostgresCluster", dependencies: ["ChildPipe"], path: "Tests/PostgresCluster", swiftSettings: strict),
+    .target(
+      name: "ObjectStorageServer", dependencies: ["ChildPipe"], path: "Tests/ObjectStorageServer",
+      exclude: ["server.py"], swiftSettings: strict),
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),

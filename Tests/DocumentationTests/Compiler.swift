@@ -1,3 +1,4 @@
+import ChildPipe
 import Foundation
 
 /// Runs the compiler, or another tool of the toolchain.
@@ -62,10 +63,8 @@ enum Compiler {
     process.arguments = arguments
     process.currentDirectoryURL = folder
     process.standardInput = FileHandle.nullDevice
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
+    let pipe = try ChildPipe()
+    try process.run(output: pipe, errors: pipe)
     // Read before waiting: a full pipe would stop the tool.
     let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()

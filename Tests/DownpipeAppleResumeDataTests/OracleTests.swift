@@ -1,4 +1,5 @@
 #if os(Linux) || os(macOS)
+  import ChildPipe
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -15,9 +16,8 @@
       let process = Process()
       process.executableURL = URL(filePath: "/usr/bin/env")
       process.arguments = ["python3", "-c", program] + arguments
-      let output = Pipe()
-      process.standardOutput = output
-      try process.run()
+      let output = try ChildPipe()
+      try process.run(output: output)
       let text = try output.fileHandleForReading.readToEnd() ?? Data()
       process.waitUntilExit()
       try #require(

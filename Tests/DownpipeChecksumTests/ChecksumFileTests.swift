@@ -1,3 +1,4 @@
+import ChildPipe
 import DownpipeChecksum
 import DownpipeCore
 import DownpipeTesting
@@ -166,9 +167,8 @@ struct ChecksumFileTests {
       process.executableURL = URL(filePath: try #require(Self.sha256sum))
       process.arguments = options + ["--"] + names
       process.currentDirectoryURL = URL(filePath: folder.path)
-      let pipe = Pipe()
-      process.standardOutput = pipe
-      try process.run()
+      let pipe = try ChildPipe()
+      try process.run(output: pipe)
       let output = pipe.fileHandleForReading.readDataToEndOfFile()
       process.waitUntilExit()
       #expect(process.terminationStatus == 0)

@@ -1,3 +1,4 @@
+import ChildPipe
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -24,10 +25,9 @@ struct ClaimTakeoverTests: ClaimTests {
     _ = try await store.staged([1, 2, 3])
     let process = Process()
     process.executableURL = URL(filePath: "/bin/cat")
-    let input = Pipe()
-    process.standardInput = input
+    let input = try ChildPipe()
     process.standardOutput = FileHandle.nullDevice
-    try process.run()
+    try process.run(input: input)
     var owner = ProcessOwner.new()
     owner.end()
     owner.process = process.processIdentifier

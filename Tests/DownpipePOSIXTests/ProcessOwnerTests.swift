@@ -1,3 +1,4 @@
+import ChildPipe
 import DownpipePOSIX
 import Foundation
 import HangLimit
@@ -42,10 +43,9 @@ struct ProcessOwnerTests {
   @Test func anEndedProcessIsGone() throws {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/cat")
-    let input = Pipe()
-    process.standardInput = input
+    let input = try ChildPipe()
     process.standardOutput = FileHandle.nullDevice
-    try process.run()
+    try process.run(input: input)
     var owner = ProcessOwner.new()
     owner.end()
     owner.process = process.processIdentifier

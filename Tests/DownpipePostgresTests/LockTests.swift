@@ -1,6 +1,7 @@
 #if Postgres
   @_spi(Ledger) import DownpipeCore
   @_spi(Ledger) import DownpipeTesting
+  import ChildPipe
   import Foundation
   import HangLimit
   import Testing
@@ -189,11 +190,10 @@
       let (store, observer) = (try await ledger.open(), try ledger.connect())
       try await store.fill(Search.ids)
       let child = Process()
-      let (input, output) = (Pipe(), Pipe())
+      let (input, output) = (try ChildPipe(), try ChildPipe())
       child.executableURL = URL(filePath: "/usr/bin/env")
       child.arguments = ["psql", "-X", "-q", "-A", "-t", ledger.address]
-      (child.standardInput, child.standardOutput) = (input, output)
-      try child.run()
+      try child.run(input: input, output: output)
       let statements =
         "SET search_path = \(Schema.quoted(ledger.schema));\nBEGIN;\n\(Self.lock);\nSELECT pg_backend_pid();\n"
       try input.fileHandleForWriting.write(contentsOf: Data(statements.utf8))

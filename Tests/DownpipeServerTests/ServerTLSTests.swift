@@ -1,4 +1,5 @@
 #if RPCTLS
+  import ChildPipe
   import DownpipeServer
   import DownpipeTesting
   import Foundation
@@ -23,15 +24,14 @@
       let process = Process()
       process.executableURL = URL(filePath: "/usr/bin/env")
       process.arguments = [program] + arguments
-      let output = Pipe()
-      process.standardOutput = output
+      let output = try ChildPipe()
       process.standardError = FileHandle.nullDevice
       let status = Watched<Int32?>(nil)
       process.terminationHandler = { process in
         let code = process.terminationStatus
         status.update { $0 = code }
       }
-      try process.run()
+      try process.run(output: output)
       await status.wait { $0 != nil }
       let data = try output.fileHandleForReading.readToEnd() ?? Data()
       return (status.value ?? -1, String(decoding: data, as: UTF8.self))

@@ -1,3 +1,4 @@
+import ChildPipe
 import Foundation
 import Testing
 
@@ -22,9 +23,8 @@ enum Programs {
       process.environment = ["HOME": folder, "GNUPGHOME": folder, "PATH": "/usr/bin:/bin", "LC_ALL": "C"]
       process.standardInput = FileHandle.nullDevice
       process.standardOutput = FileHandle.nullDevice
-      let errors = Pipe()
-      process.standardError = errors
-      try process.run()
+      let errors = try ChildPipe()
+      try process.run(errors: errors)
       let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
       process.waitUntilExit()
       try #require(process.terminationStatus == 0, "\(program ?? ""): \(text)")

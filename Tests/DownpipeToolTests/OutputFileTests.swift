@@ -1,3 +1,4 @@
+import ChildPipe
 import Foundation
 import HangLimit
 import Testing
@@ -6,13 +7,14 @@ import Testing
 
 @Suite(.endsHangs)
 struct OutputFileTests {
-  private let pipe = Pipe()
+  private let pipe: ChildPipe
   /// Never closed: the thread of an abandoned write keeps using the number.
   private let writer: Int32
   /// More than a pipe takes.
   private static let long = String(repeating: "x", count: 4 << 20)
 
-  init() {
+  init() throws {
+    pipe = try ChildPipe()
     // As the tool does: the write reports a closed pipe.
     signal(SIGPIPE, SIG_IGN)
     writer = dup(pipe.fileHandleForWriting.fileDescriptor)

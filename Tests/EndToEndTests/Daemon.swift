@@ -1,4 +1,5 @@
 #if RPC
+  import ChildPipe
   import Downpipe
   import DownpipeTesting
   import Foundation
@@ -39,15 +40,14 @@
       process.arguments = ["serve", "-d", folder, "--rpc-listen", place] + trust + options
       process.standardInput = FileHandle.nullDevice
       process.standardOutput = FileHandle.nullDevice
-      let errors = Pipe()
-      process.standardError = errors
+      let errors = try ChildPipe()
       let state = Watched(State())
       process.terminationHandler = { process in
         let isSignal = process.terminationReason == .uncaughtSignal
         let status = process.terminationStatus + (isSignal ? 128 : 0)
         state.update { $0.status = status }
       }
-      try process.run()
+      try process.run(errors: errors)
       let reader = errors.fileHandleForReading
       Thread.detachNewThread {
         while true {

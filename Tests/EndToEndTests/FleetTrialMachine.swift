@@ -1,4 +1,5 @@
 #if os(Linux) && Postgres
+  import ChildPipe
   import DownpipeCore
   import Foundation
   import Glibc
@@ -24,17 +25,14 @@
     init(_ name: String, number: Int) throws {
       (self.name, self.number) = (name, number)
       holder = Process()
-      let (input, output) = (Pipe(), Pipe())
+      let (input, output) = (try ChildPipe(), try ChildPipe())
       holder.executableURL = URL(filePath: "/usr/bin/unshare")
       holder.arguments = [
         "--net", "--pid", "--uts", "--ipc", "--mount", "--fork", "--mount-proc", "--kill-child=SIGKILL", "/bin/sh",
         "-c",
         "hostname \"$0\" && ip link set lo up && echo ready && exec cat", name,
       ]
-      (holder.standardInput, holder.standardOutput) = (input, output)
-      // Another program that inherits it would keep the machine alive.
-      _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-      try holder.run()
+      try holder.run(input: input, output: output)
       self.input = input.fileHandleForWriting
       let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
       guard answer.hasPrefix("ready"), let first = Self.children(of: holder.processIdentifier).first else {

@@ -1,4 +1,5 @@
 #if os(Linux) && Postgres
+  import ChildPipe
   import DownpipeCore
   import Foundation
   import Glibc
@@ -14,7 +15,7 @@
 
     init(on machine: FleetTrialMachine, seed: UInt64, delay: Duration, log: String) throws {
       (self.machine, self.log) = (machine, log)
-      let (input, output) = (Pipe(), Pipe())
+      let (input, output) = (try ChildPipe(), try ChildPipe())
       let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "FaultyServer")
         .path
       process.executableURL = URL(filePath: machine.launcher[0])
@@ -23,9 +24,7 @@
           program, "serve", "--address", "0.0.0.0", "--port", "80", "--seed", "\(seed)", "--delay",
           "\(Int(delay / .milliseconds(1)))", "--log", log,
         ]
-      (process.standardInput, process.standardOutput) = (input, output)
-      _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-      try process.run()
+      try process.run(input: input, output: output)
       self.input = input.fileHandleForWriting
       let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
       guard answer.hasPrefix("ready") else { throw DownloadError(.network, "the web server does not start: \(answer)") }

@@ -1,3 +1,4 @@
+import ChildPipe
 import Dispatch
 import Downpipe
 import DownpipeTesting
@@ -138,17 +139,16 @@ struct Command: Sendable {
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = arguments
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let output = Pipe()
+    let output = try ChildPipe()
     let errors = try TemporaryFolder()
     defer { errors.close() }
     _ = FileManager.default.createFile(atPath: errors.path("errors"), contents: nil)
-    process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: URL(filePath: errors.path("errors")))
     process.standardInput = FileHandle.nullDevice
     // Not `waitUntilExit`, which needs the run loop of the main thread.
     let ended = DispatchSemaphore(value: 0)
     process.terminationHandler = { _ in ended.signal() }
-    try process.run()
+    try process.run(output: output)
     onStart?(process.processIdentifier)
     var text: [UInt8] = []
     var seen = 0

@@ -1,3 +1,4 @@
+import ChildPipe
 import Dispatch
 import DownpipeTesting
 import Foundation
@@ -21,7 +22,7 @@ extension EndToEnd {
       let writer: FileHandle
 
       init() throws {
-        let pipe = Pipe()
+        let pipe = try ChildPipe()
         writer = pipe.fileHandleForWriting
         reader = dup(pipe.fileHandleForReading.fileDescriptor)
         #if canImport(Glibc)

@@ -1,3 +1,4 @@
+import ChildPipe
 import Dispatch
 import Downpipe
 import DownpipeTesting
@@ -69,10 +70,11 @@ extension EndToEnd {
 
     /// A full pipe.
     private struct FullPipe {
-      private let pipe = Pipe()
+      private let pipe: ChildPipe
       var writer: FileHandle { pipe.fileHandleForWriting }
 
       init() throws {
+        pipe = try ChildPipe()
         let descriptor = pipe.fileHandleForWriting.fileDescriptor
         let flags = fcntl(descriptor, F_GETFL)
         try #require(fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0)

@@ -1,3 +1,4 @@
+import ChildPipe
 import Foundation
 
 /// An object storage with the protocol of S3, on a port of 127.0.0.1 and in a folder of its own: OpenStack Swift with its
@@ -27,16 +28,15 @@ public final class ObjectStorageServer: Sendable {
     folder = "/tmp/dp-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     server = Process()
-    let (input, output) = (Pipe(), Pipe())
+    let (input, output) = (try ChildPipe(), try ChildPipe())
     // Debian's, whose modules another Python does not find.
     server.executableURL = URL(filePath: "/usr/bin/python3")
     server.arguments = ["-I", Self.script, folder]
-    (server.standardInput, server.standardOutput) = (input, output)
     self.input = input.fileHandleForWriting
     reader = output.fileHandleForReading
     let answer: String
     do {
-      try server.run()
+      try server.run(input: input, output: output)
       answer = Self.answer(reader)
     } catch {
       answer = "\(error)"

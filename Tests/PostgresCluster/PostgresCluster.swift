@@ -1,4 +1,5 @@
 #if Postgres
+  import ChildPipe
   import Foundation
 
   /// A PostgreSQL server of a test's own, on a Unix socket in a folder of its own. It ends with this process, also if that
@@ -38,7 +39,7 @@
       folder = "/tmp/dp-\(UInt32.random(in: 0...UInt32.max))"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
       shell = Process()
-      let (input, output) = (Pipe(), Pipe())
+      let (input, output) = (try ChildPipe(), try ChildPipe())
       let isRoot = getuid() == 0
       if isRoot {
         let owner = Process()
@@ -52,8 +53,7 @@
       let words = (isRoot ? user : []) + command
       shell.executableURL = URL(filePath: words[0])
       shell.arguments = Array(words.dropFirst())
-      (shell.standardInput, shell.standardOutput) = (input, output)
-      try shell.run()
+      try shell.run(input: input, output: output)
       self.input = input.fileHandleForWriting
       reader = output.fileHandleForReading
       guard answer() == "ready" else {

@@ -1,4 +1,5 @@
 #if AsyncHTTPClient
+  import ChildPipe
   import DownpipeAsyncHTTPClient
   import DownpipeCore
   import Foundation
@@ -102,13 +103,11 @@
     private let input: FileHandle
 
     static func start(in folder: URL, repaired: Bool) async throws -> ReplayServers {
-      let (process, input, output) = (Process(), Pipe(), Pipe())
+      let (process, input, output) = (Process(), try ChildPipe(), try ChildPipe())
       process.executableURL = URL(filePath: "/usr/bin/env")
       process.arguments = ["python3", "-B", "-c", program, folder.path(), repaired ? "1" : "0"]
-      process.standardInput = input
-      process.standardOutput = output
       process.standardError = FileHandle.nullDevice
-      try process.run()
+      try process.run(input: input, output: output)
       let reading = output.fileHandleForReading
       let line = await withCheckedContinuation { continuation in
         Thread.detachNewThread {
