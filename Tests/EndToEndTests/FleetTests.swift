@@ -81,7 +81,9 @@
         let outcomes = [try await last, try await stopped]
         for outcome in outcomes { #expect(outcome.status == 0, "\(outcome.everything)") }
         let ids = outcomes.flatMap(finished)
-        #expect(ids.count == count && Set(ids).count == count, "\(ids.count) results of \(Set(ids).count) files")
+        #expect(
+          ids.count == count && Set(ids).count == count,
+          "\(ids.count) results of \(Set(ids).count) files: \(outcomes.map(\.everything))")
         let queue = try await status(address)["queue"] as? [String: Int]
         #expect(queue == ["finished": count])
         var files = 0

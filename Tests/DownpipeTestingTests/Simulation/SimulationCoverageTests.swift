@@ -145,7 +145,8 @@ struct SimulationCoverageTests {
   private static let rare: Set<String> = [
     // The results of steps are saved without the phase, so that the ledger hardly ever learns of `processing`.
     "phase: processing → paused", "phase: processing → cancelled", "phase: processing → waiting",
-    "phase: processing → failed", "phase: processing → finished",
+    "phase: processing → failed", "phase: processing → finished", "phase: processing → transferring",
+    "phase: transferring → processing",
     // A lease in memory ends with its owner only: it is lost if a removal or another start takes effect although it fails.
     "stop: lostLease", "stop: leaseEnds",
     // A file of another size is fetched from the start at once. Only a second change in the same attempt is a failure.

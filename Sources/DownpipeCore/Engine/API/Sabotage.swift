@@ -4,8 +4,8 @@ package enum Sabotage: Sendable, CaseIterable {
   case lateCommands
   /// Idle waiters are resumed when nothing runs, although downloads may wait in the ledger.
   case idleWithoutSecondLook
-  /// The loop does not learn of the end of a turn before something else wakes it.
-  case lostWakeUp
+  /// The loop does not learn of the end of a turn if the work of a run ends at the same time.
+  case lostMessage
   /// A leased download is started twice.
   case startsTwice
   /// A command is noted twice, and ends once.

@@ -9,10 +9,11 @@ extension Engine {
     for request in requests { try check(request) }
     // An earlier removal that waits for a run would remove what is added now.
     let ids = state.commands.concerned(of: requests.map(\.id))
-    guard !ids.isEmpty else { return try await add(requests, ifKnown: ifKnown, paused: paused, if: nil) }
-    let number = beginCommand(for: ids)
-    defer { state.commands.end(number) }
-    while let earlier = state.commands.last(before: number, where: ids.contains) { try await earlier.end.wait() }
+    let number = ids.isEmpty ? nil : beginCommand(for: ids)
+    defer { if let number { state.commands.end(number) } }
+    while let number, let earlier = state.commands.last(before: number, where: ids.contains) {
+      try await earlier.end.wait()
+    }
     return try await add(requests, ifKnown: ifKnown, paused: paused, if: nil)
   }
 
@@ -139,7 +140,7 @@ extension Engine {
     takeRules()
     if let run = state.slots.runs[id] { return run.status }
     guard let record = try await record(id) else { return nil }
-    return presentStatus(of: record, await dependencies(of: [record]))
+    return await presentStatuses(of: [record]).first
   }
 
   /// The record of a download at this location; `nil` if there is none.
@@ -153,9 +154,8 @@ extension Engine {
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
     takeRules()
-    let records = try await store.records(of: ids).filter(belongsHere)
-    let dependencies = await dependencies(of: records)
-    return Dictionary(records.map { ($0.id, presentStatus(of: $0, dependencies)) }) { $1 }
+    let statuses = try await presentStatuses(of: store.records(of: ids).filter(belongsHere))
+    return Dictionary(statuses.map { ($0.id, $0) }) { $1 }
   }
 
   func statuses(_ query: DownloadQuery) async throws -> [DownloadStatus] {
@@ -163,9 +163,7 @@ extension Engine {
     takeRules()
     var query = query
     query.location = query.location ?? context.storage.location
-    let records = try await store.records(query)
-    let dependencies = await dependencies(of: records)
-    return records.map { presentStatus(of: $0, dependencies) }
+    return try await presentStatuses(of: store.records(query))
   }
 
   func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
@@ -182,9 +180,10 @@ extension Engine {
     return totals
   }
 
-  /// The status of a record, or of its run if it has started since the record was read.
-  private func presentStatus(of record: DownloadRecord, _ dependencies: Dependencies) -> DownloadStatus {
-    state.slots.runs[record.id]?.status ?? status(of: record, dependencies)
+  /// The statuses of records, or of their runs if they have started since the records were read.
+  private func presentStatuses(of records: [DownloadRecord]) async -> [DownloadStatus] {
+    let dependencies = await dependencies(of: records)
+    return records.map { state.slots.runs[$0.id]?.status ?? status(of: $0, dependencies) }
   }
 
   func status(of record: DownloadRecord, _ dependencies: Dependencies = .unread) -> DownloadStatus {

@@ -14,27 +14,17 @@ extension Engine {
     _ filter: DownloadFilter
   ) async throws -> Int {
     try checkOpen()
-    let number = beginCommand(for: nil)
-    defer { state.commands.end(number) }
-    var (turn, runs) = try await takeFirstTurn(number) { engine in
-      try await engine.carryOut(
-        event, on: .matching(filter), stopping: engine.state.slots.runs(matching: filter), reason, by: number)
-    }
-    let needsSweep = event == .cancel && turn.idle.count > turn.idle.ids.count
-    var count = turn.idle.count
-    while !runs.isEmpty {
-      let contested = turn.contested
-      for run in runs where !contested.contains(run.id) { try await run.waitForEndUnlessCancelled() }
-      // The first ones are for earlier commands to end, others have ended for another reason.
-      let rest = runs.filter { contested.contains($0.id) || !$0.hasBeenStopped(to: phase) }.map(\.id)
-      count += runs.count - rest.count
-      if rest.isEmpty { break }
-      (turn, runs) = try await takeTurn(number, for: rest) { engine in
-        let idle = rest.filter { engine.state.slots.runs[$0] == nil }
-        return try await engine.carryOut(
-          event, on: .ids(idle), stopping: rest.compactMap { engine.state.slots.runs[$0] }, reason, by: number)
-      }
+    var (count, needsSweep) = (0, false)
+    try await takeTurns(for: filter) { engine, number, selection, runs in
+      try await engine.carryOut(event, on: selection, stopping: runs, reason, by: number)
+    } end: { turn, runs in
       count += turn.idle.count
+      if event == .cancel, turn.idle.count > turn.idle.ids.count { needsSweep = true }
+      for run in runs where !turn.contested.contains(run.id) { try await run.waitForEndUnlessCancelled() }
+      // The first ones are for earlier commands to end, others have ended for another reason.
+      let rest = runs.filter { turn.contested.contains($0.id) || !$0.hasBeenStopped(to: phase) }.map(\.id)
+      count += runs.count - rest.count
+      return rest
     }
     if needsSweep { try await removePartials(ofCancelled: filter) }
     context.mailbox.wake()
@@ -95,22 +85,20 @@ extension Engine {
     _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
     try checkOpen()
-    let number = beginCommand(for: nil)
-    defer { state.commands.end(number) }
-    let (count, runs) = try await takeFirstTurn(number) { engine in
+    var count = 0
+    try await takeTurns(for: filter) { engine, number, selection, runs in
       try await engine.rankOnce()
-      let contested = engine.contested(engine.state.slots.runs(matching: filter), by: number)
-      let count = try await engine.changeAll(.matching(filter), except: Set(contested.map(\.id)), change)
-      return (count, contested)
+      let contested = engine.contested(runs, by: number)
+      return (try await engine.changeAll(selection, except: Set(contested.map(\.id)), change), contested)
+    } end: { changed, contested in
+      count += changed
+      return contested.map(\.id)
     }
-    guard !runs.isEmpty else { return count }
-    let rest = runs.map(\.id)
-    let (more, _) = try await takeTurn(number, for: rest) { (try await $0.changeAll(.ids(rest), change), []) }
-    return count + more
+    return count
   }
 
   private func changeAll(
-    _ selection: LedgerSelection, except contested: Set<DownloadID> = [],
+    _ selection: LedgerSelection, except contested: Set<DownloadID>,
     _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
     let (pipeline, location) = (pipeline, context.storage.location)

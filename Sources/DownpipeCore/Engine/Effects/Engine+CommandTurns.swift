@@ -70,37 +70,41 @@ extension Engine {
     }
   }
 
-  /// Takes the first turn of a command for many downloads. Earlier commands come first whose runs have ended, and those
-  /// that have not taken their first turn.
+  /// Takes turns of a command for many downloads, until nothing is left.
   ///
   /// - Parameters:
-  ///   - number: The number of the command; the caller ends it.
-  ///   - turn: Performed while no download is being leased; returns the runs that the command waits for.
-  func takeFirstTurn<Value: Sendable>(
-    _ number: Int, _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
-  ) async throws -> (Value, [Run]) {
-    try await takeTurn(number, after: { engine, id in engine.state.slots.runs[id] == nil }, turn)
+  ///   - filter: Judged once, in the first turn. Further turns concern what the turn before has left.
+  ///   - turn: Performed while no download is being leased, for a selection of the ledger and the runs among it; gets the
+  ///     number of the command, and returns the runs that the command waits for.
+  ///   - end: Called after each turn; returns the downloads that need another one.
+  func takeTurns<Value: Sendable>(
+    for filter: DownloadFilter,
+    _ turn: @escaping @Sendable (isolated Engine, Int, LedgerSelection, [Run]) async throws -> (Value, [Run]),
+    end: (Value, [Run]) async throws -> [DownloadID]
+  ) async throws {
+    let number = beginCommand(for: nil)
+    defer { state.commands.end(number) }
+    var selection = LedgerSelection.matching(filter)
+    while true {
+      let (value, runs) = try await takeTurn(after: { [selection] engine in
+        engine.state.commands.last(before: number) { engine.comesFirst($0, in: selection) }
+      }) { [selection] engine in
+        let (value, runs) = try await turn(engine, number, selection, engine.state.slots.runs(in: selection))
+        engine.state.commands.narrow(number, to: Set(runs.map(\.id)))
+        return (value, runs)
+      }
+      let rest = try await end(value, runs)
+      if rest.isEmpty { return }
+      selection = .ids(rest)
+    }
   }
 
-  /// Takes a further turn of a command for downloads that it still concerns.
-  func takeTurn<Value: Sendable>(
-    _ number: Int, for ids: [DownloadID],
-    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
-  ) async throws -> (Value, [Run]) {
-    let ids = Set(ids)
-    return try await takeTurn(number, after: { _, id in ids.contains(id) }, turn)
-  }
-
-  private func takeTurn<Value: Sendable>(
-    _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
-    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
-  ) async throws -> (Value, [Run]) {
-    try await takeTurn(after: { engine in
-      engine.state.commands.last(before: number) { isEarlier(engine, $0) }
-    }) { engine in
-      let (value, runs) = try await turn(engine)
-      engine.state.commands.narrow(number, to: Set(runs.map(\.id)))
-      return (value, runs)
+  /// Whether earlier commands for a download come before a turn: in the first turn, those whose runs have ended; others
+  /// may go on meanwhile.
+  private func comesFirst(_ id: DownloadID, in selection: LedgerSelection) -> Bool {
+    switch selection {
+    case .matching: state.slots.runs[id] == nil
+    case .ids(let ids): ids.contains(id)
     }
   }
 

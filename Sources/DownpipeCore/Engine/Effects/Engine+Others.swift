@@ -1,8 +1,5 @@
 // Changes by other users of the ledger: other stores in this process, and other processes.
 extension Engine {
-  /// The time between two looks for changes by other processes. Their watchers hear of them within a second.
-  private static let lookInterval: Duration = .milliseconds(500)
-
   /// Publishes the changes of other users of the ledger in this process at once.
   func followOthers() async {
     guard let changes = store.changesByOthers else { return }
@@ -43,26 +40,17 @@ extension Engine {
 
   private var isAnythingAwaited: Bool { hub.isAnythingWatched || !idleWaiters.isEmpty }
 
-  /// Looks for changes by other processes, while a change could matter here.
+  /// Looks for changes by other processes.
   func lookForOthers() async {
-    defer { state.mode.looksForOthers = false }
-    while !Task.isCancelled {
-      do {
-        guard let isChanged = try await store.hasChangesByOtherProcesses() else {
-          state.mode.hearsOthers = false
-          return
-        }
-        if isChanged {
-          noteChangesByOthers()
-          hub.publishIncomplete()
-        }
-      } catch {
-        // The ledger is asked again after the interval.
-      }
-      guard await concernsOthers(), (try? await time.sleep(for: Self.lookInterval, purpose: .others)) != nil else {
-        return
-      }
+    // If the ledger fails, it is asked again after the interval.
+    var isChanged: Bool? = false
+    do { isChanged = try await store.hasChangesByOtherProcesses() } catch {}
+    guard let isChanged else { return decide(.lookedForOthers(mayMatter: nil)) }
+    if isChanged {
+      noteChangesByOthers()
+      hub.publishIncomplete()
     }
+    decide(.lookedForOthers(mayMatter: await concernsOthers()))
   }
 
   /// Whether something is watched, awaited or queued. The queue is read only if nothing is watched.

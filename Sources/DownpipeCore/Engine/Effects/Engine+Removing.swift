@@ -51,24 +51,21 @@ extension Engine {
   /// - Returns: The number of downloads that were removed.
   func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
-    let number = beginCommand(for: nil)
-    defer { state.commands.end(number) }
-    var (removed, runs) = try await takeFirstTurn(number) { engine in
+    var count = 0
+    var failure: (any Error)?
+    try await takeTurns(for: filter) { engine, _, selection, runs in
       // The files may be at their new places without the ledger's knowledge.
       if deletingFiles, engine.state.mode.mustFinishRenaming { await engine.finishRenaming() }
-      let runs = engine.state.slots.runs(matching: filter)
       let (running, location) = (Set(engine.state.slots.runs.keys), engine.context.storage.location)
       // Downloads that other owners run, and downloads at other locations, are not removed.
-      let removed = try await engine.forget(.matching(filter), deletingFiles: deletingFiles) { record in
+      let removed = try await engine.forget(selection, deletingFiles: deletingFiles) { record in
         !running.contains(record.id) && record.belongs(to: location)
       }
       for run in runs { run.stop(.remove) }
       return (removed, runs)
-    }
-    var count = removed.count
-    var failure: (any Error)?
-    do { try await deleteFiles(of: removed) } catch { failure = error }
-    while !runs.isEmpty {
+    } end: { removed, runs in
+      count += removed.count
+      do { try await deleteFiles(of: removed) } catch { failure = failure ?? error }
       for run in runs { try await run.waitForEndUnlessCancelled() }
       for left in runs.filter(\.wasRemoved).compactMap(\.leftArtifact) where deletingFiles {
         do {
@@ -80,16 +77,7 @@ extension Engine {
       // These have ended for another reason.
       let rest = runs.filter { !$0.wasRemoved }.map(\.id)
       count += runs.count - rest.count
-      if rest.isEmpty { break }
-      (removed, runs) = try await takeTurn(number, for: rest) { engine in
-        let idle = rest.filter { engine.state.slots.runs[$0] == nil }
-        let removed = try await engine.forget(.ids(idle), deletingFiles: deletingFiles)
-        let runs = rest.compactMap { engine.state.slots.runs[$0] }
-        for run in runs { run.stop(.remove) }
-        return (removed, runs)
-      }
-      count += removed.count
-      do { try await deleteFiles(of: removed) } catch { failure = failure ?? error }
+      return rest
     }
     if let failure { throw failure }
     return count

@@ -137,16 +137,6 @@ extension Engine {
     for id in ids where !found.contains(id) { state.reasons.forget(id) }
   }
 
-  /// Lets the reasons be compared after a short delay, in which free slots are filled again and most reasons change back.
-  func lookAtReasons() async {
-    for _ in 0..<5 {
-      guard (try? await time.sleep(for: options.progressInterval, purpose: .reasons)) != nil else { break }
-      if !state.outbox.isExchanging { break }
-    }
-    (state.reasons.isLooking, state.reasons.mustLook) = (false, state.reasons.mayHaveChanged)
-    context.mailbox.wake()
-  }
-
   /// Whether there is a watcher for whom the ledger has not been read.
   private var mustFillReasons: Bool {
     let watchers = hub.watchersOfAll
@@ -169,7 +159,7 @@ extension Engine {
       // Then the next turn begins again. What is asked for each time may be too much for the ledger.
       let pause = Duration.seconds(1) * (1 << min(state.reasons.failuresToRead, 8))
       state.reasons.failuresToRead += 1
-      do { try await time.sleep(for: pause, purpose: .reasons) } catch { return }
+      return decide { $0.set(.reading, after: pause, at: $1) }
     }
     state.mode.fillsReasons = false
     context.mailbox.wake()

@@ -20,7 +20,7 @@ extension Engine {
       await setTimer()
       await resumeIdleWaiters()
     }
-    context.mailbox.postEndOfTurn(wakes: options.sabotage != .lostWakeUp)
+    context.mailbox.postEndOfTurn(isLost: options.sabotage == .lostMessage)
   }
 
   /// Carries out commands, and publishes what they have changed before they return. Additions wait for the exchange.

@@ -55,8 +55,8 @@ actor Engine {
           let context = ObserverContext(time: time) { [store] in try await store.counts(.all) }
           group.addTask { await observer.observe(events, in: context) }
         }
-        group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }
+        decide(.maintained)
         leaseSharedRates()
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
@@ -131,13 +131,14 @@ actor Engine {
     case .cleanUp(let run): begin { await self.cleanUp(run) }
     case .takeTurn: begin { await self.takeTurn() }
     case .watch(let gate): begin { [mailbox = context.mailbox] in await gate.watch(mailbox) }
-    case .sleep(let due): begin { await self.sleep(until: due) { .due(due) } }
-    case .askAdmission(let due): begin { await self.sleep(until: due) { .admissionDue(due) } }
-    case .watchForRoom: begin { await self.watchForRoom() }
+    case .sleep(let due, let timer): begin { await self.sleep(until: due, timer) }
+    case .askRoom: begin { await self.askRoom() }
     case .lookForOthers: begin { await self.lookForOthers() }
     case .fillReasons: begin { await self.fillReasons() }
-    case .lookAtReasons: begin { await self.lookAtReasons() }
-    case .tick: begin { await self.tick() }
+    case .reportProgress: for run in state.slots.runs.values { run.tick(at: time.now) }
+    // Not here: the ledger may not answer, and progress and speed go on without it.
+    case .renewLeases: if !isRenewing { begin { await self.renewLeases() } }
+    case .maintain: begin { await self.maintain() }
     }
   }
 
@@ -209,43 +210,12 @@ actor Engine {
 
   // MARK: Timers
 
-  private func sleep(until due: Duration, _ message: @Sendable () -> EngineState.Message) async {
-    guard (try? await time.sleep(until: due, purpose: .dueTime)) != nil else { return }
-    decide(message())
-    context.mailbox.wake()
+  private func sleep(until due: Duration, _ timer: EngineState.Timer) async {
+    guard (try? await time.sleep(until: due, purpose: timer.purpose)) != nil else { return }
+    decide(.fired(timer, due))
   }
 
-  /// The time between two checks of a full disk.
-  private static let roomInterval: Duration = .seconds(1)
-
-  /// Checks the disk regularly while a download waits for space.
-  private func watchForRoom() async {
-    while state.waits.isRoomMissing {
-      guard (try? await time.sleep(for: Self.roomInterval, purpose: .room)) != nil else { break }
-      decide(.room(await context.availableBytes()))
-      context.mailbox.wake()
-    }
-    state.waits.isWatchingForRoom = false
-  }
-
-  /// Reports progress and renews leases while something runs.
-  private func tick() async {
-    var renewed = time.now
-    while !state.slots.isEmpty {
-      guard (try? await time.sleep(for: options.progressInterval, purpose: .progress)) != nil else { break }
-      let now = time.now
-      for run in state.slots.runs.values { run.tick(at: now) }
-      decide { state, _ in state.learnSizes() }
-      if state.mode.mustEnforceGates { context.mailbox.wake() }
-      if now - renewed > options.lease / 3 {
-        renewed = now
-        // Not here: the ledger may not answer, and progress and speed go on without it.
-        if !isRenewing { begin { await self.renewLeases() } }
-      }
-    }
-    state.mode.ticks = false
-    if !state.slots.isEmpty, !Task.isCancelled { context.mailbox.wake() }
-  }
+  private func askRoom() async { decide(.room(await context.availableBytes())) }
 
   /// Starts the task that leases shares of rates when the first policy needs them.
   func leaseSharedRates() {
@@ -260,14 +230,13 @@ actor Engine {
     for run in state.slots.runs.values { run.announce(.refused(error)) }
   }
 
-  /// Reclaims the downloads of dead owners, and publishes the changes of other owners, at regular intervals.
+  /// Lets the next turn reclaim the downloads of dead owners, and publish the changes of other owners.
   private func maintain() async {
-    while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
-      // Own leases are renewed first: after the machine has slept they may have expired.
-      if !state.slots.isEmpty { await renewLeases() }
-      state.mode.mustReclaim = true
-      noteChangesByOthers()
-    }
+    // Own leases are renewed first: after the machine has slept they may have expired.
+    if !state.slots.isEmpty { await renewLeases() }
+    state.mode.mustReclaim = true
+    noteChangesByOthers()
+    decide(.maintained)
   }
 
   private func renewLeases() async {

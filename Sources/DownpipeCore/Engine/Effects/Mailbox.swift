@@ -64,8 +64,10 @@ final class Mailbox: Sendable {
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
 
-  /// - Parameter wakes: `false` only as a ``Sabotage``.
-  func postEndOfTurn(wakes: Bool = true) { change(forTurn: false, wakes: wakes) { $0.mail.hasEndedTurn = true } }
+  /// - Parameter isLost: Whether it is lost beside an outcome: only as a ``Sabotage``.
+  func postEndOfTurn(isLost: Bool = false) {
+    change(forTurn: false) { $0.mail.hasEndedTurn = !isLost || $0.mail.outcomes.isEmpty }
+  }
 
   /// Posts the rule that a gate with a number has reported.
   func post(_ rule: GateRule, of gate: Int) {
@@ -118,10 +120,9 @@ final class Mailbox: Sendable {
     if isClosed { call.refuse() }
   }
 
-  private func change(forTurn: Bool = true, wakes: Bool = true, _ body: (inout State) -> Void) {
+  private func change(forTurn: Bool = true, _ body: (inout State) -> Void) {
     state.update { state in
       body(&state)
-      guard wakes else { return }
       if forTurn { state.mail.needsTurn = true }
       state.hasNews = true
     }

@@ -217,41 +217,4 @@ extension EngineState {
     slots.update(run)
     enforceGates(for: run)
   }
-
-  // MARK: Timers
-
-  /// Sets a timer for a due time, unless there is one for it or for an earlier time.
-  mutating func arm(_ due: Date?, at instant: Instant) {
-    guard let due, let end = waits.arm(due, at: instant.date, now: instant.now) else { return }
-    add(.sleep(until: end))
-  }
-
-  /// Sets a timer after which the ledger is used again, unless there is one.
-  mutating func armRest(at instant: Instant) {
-    guard !mode.restTimerIsSet else { return }
-    mode.restTimerIsSet = true
-    arm(instant.date.addingTimeInterval(1), at: instant)
-  }
-
-  mutating func wake(at due: Duration) {
-    waits.disarm(due)
-    (waits.mayHaveDelayed, mode.mayLease) = (true, true)
-    (mode.ledgerRests, mode.restTimerIsSet) = (false, false)
-  }
-
-  /// Sets a timer for the first of the instants at which admission policies are to be asked again.
-  private mutating func armAdmission(_ dues: [Duration], at instant: Instant) {
-    waits.noteAdmissions(dues)
-    // The instant may have come while the ledger was leasing.
-    if waits.passAdmissions(through: instant.now) { (mode.mayLease, reasons.mayHaveChanged) = (true, true) }
-    guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
-    mode.admissionDue = due
-    add(.askAdmission(at: due))
-  }
-
-  mutating func askAdmission(at due: Duration) {
-    if mode.admissionDue == due { mode.admissionDue = nil }
-    _ = waits.passAdmissions(through: due)
-    (mode.mayLease, reasons.mayHaveChanged) = (true, true)
-  }
 }

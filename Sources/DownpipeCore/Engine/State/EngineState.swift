@@ -41,6 +41,8 @@ struct EngineState: Sendable {
     var isRanked = false
     /// Whether progress is reported and leases are renewed.
     var ticks = false
+    /// When leases were last renewed while something runs.
+    var renewed = Duration.zero
     /// Whether a download may have become leasable since the last lease.
     var mayLease = true
     /// Whether the ledger has failed, and is not used until a timer fires.
@@ -91,10 +93,11 @@ struct EngineState: Sendable {
     case .stop: stop()
     case .turnEnded: mode.isTakingTurn = false
     case .exchanged(let answer, let changed, let removed): take(answer, changed: changed, removed: removed, at: instant)
-    case .due(let due): wake(at: due)
-    case .admissionDue(let due): askAdmission(at: due)
-    case .room(let bytes): waits.end(withRoom: bytes, at: instant.date)
-    case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn)
+    case .fired(let timer, let due): fire(timer, due, at: instant)
+    case .room(let bytes): take(room: bytes, at: instant)
+    case .lookedForOthers(let mayMatter): endLook(mayMatter: mayMatter, at: instant)
+    case .maintained: set(.lease, after: context.options.lease, at: instant)
+    case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn, at: instant)
     }
   }
 
@@ -111,7 +114,8 @@ struct EngineState: Sendable {
 
   /// Whether a turn has found something that the loop has to begin.
   var hasNews: Bool {
-    mode.mustEnforceGates || (waits.isRoomMissing && !waits.isWatchingForRoom) || (!slots.isEmpty && !mode.ticks)
+    mode.mustEnforceGates || (mode.mustTakeTurn && !mode.isTakingTurn)
+      || (waits.isRoomMissing && !waits.isWatchingForRoom) || (!slots.isEmpty && !mode.ticks)
   }
 
   /// Whether everything has ended.
@@ -125,28 +129,25 @@ struct EngineState: Sendable {
   }
 
   /// Begins what the news asks for.
-  private mutating func look(_ audience: Audience, needsTurn: Bool) {
+  private mutating func look(_ audience: Audience, needsTurn: Bool, at instant: Instant) {
     if needsTurn { mode.mustTakeTurn = true }
     if mode.mustEnforceGates {
       mode.mustEnforceGates = false
       for run in slots.runs.values { enforceGates(for: run) }
     }
     for gate in gates.takeUnwatched() { add(.watch(gate)) }
-    if waits.isRoomMissing, !waits.isWatchingForRoom {
-      waits.isWatchingForRoom = true
-      add(.watchForRoom)
-    }
+    if !waits.isWatchingForRoom { watchForRoom(at: instant) }
     if !mode.looksForOthers, mode.hearsOthers, !mode.isStopping, mode.mayHaveQueue || audience.isAnythingAwaited {
       mode.looksForOthers = true
       add(.lookForOthers)
     }
     if reasons.mayHaveChanged, !reasons.isLooking, audience.isAnythingWatched, !mode.isStopping {
       reasons.isLooking = true
-      add(.lookAtReasons)
+      set(.reasons, after: context.options.progressInterval, at: instant)
     }
     if !slots.isEmpty, !mode.ticks {
-      mode.ticks = true
-      add(.tick)
+      (mode.ticks, mode.renewed) = (true, instant.now)
+      set(.progress, after: context.options.progressInterval, at: instant)
     }
     if mode.mustTakeTurn, !mode.isTakingTurn {
       (mode.mustTakeTurn, mode.isTakingTurn) = (false, true)

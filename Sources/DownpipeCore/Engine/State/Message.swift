@@ -18,12 +18,15 @@ extension EngineState {
     ///   - changed: The downloads that were added meanwhile, or changed by an addition.
     ///   - removed: The runs whose downloads were to be removed.
     case exchanged(Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>)
-    /// A timer of ``Effect/sleep(until:)`` has fired.
-    case due(Duration)
-    /// A timer of ``Effect/askAdmission(at:)`` has fired.
-    case admissionDue(Duration)
+    /// A timer has fired that was set for an instant.
+    case fired(Timer, Duration)
     /// The storage has this much space that no running download has claimed; `nil` if it cannot tell.
     case room(Int64?)
+    /// Changes by other processes were looked for. A further change may matter here or not; `nil` if the ledger cannot
+    /// tell of any.
+    case lookedForOthers(mayMatter: Bool?)
+    /// The downloads of dead owners are about to be reclaimed.
+    case maintained
     /// All messages so far have been received.
     case news(Audience, needsTurn: Bool)
   }
@@ -49,20 +52,19 @@ extension EngineState {
     /// Do what waits for the ledger, then answer with ``Message/turnEnded``.
     case takeTurn
     case watch(WatchedGate)
-    /// Answer with ``Message/due(_:)`` at the instant.
-    case sleep(until: Duration)
-    /// Answer with ``Message/admissionDue(_:)`` at the instant.
-    case askAdmission(at: Duration)
-    /// Tell the free space at intervals, while a download waits for it.
-    case watchForRoom
-    /// Look for changes by other processes, while they could matter.
+    /// Answer with ``Message/fired(_:_:)`` at the instant.
+    case sleep(until: Duration, Timer)
+    /// Answer with ``Message/room(_:)``.
+    case askRoom
+    /// Look for changes by other processes, then answer with ``Message/lookedForOthers(mayMatter:)``.
     case lookForOthers
     /// Read the downloads that waited before there was a watcher.
     case fillReasons
-    /// Compare the reasons of waiting downloads with the published ones after a while.
-    case lookAtReasons
-    /// Report progress and renew leases while something runs.
-    case tick
+    /// Tell how far the running downloads have come.
+    case reportProgress
+    case renewLeases
+    /// Renew leases and reclaim downloads of dead owners, then answer with ``Message/maintained``.
+    case maintain
   }
 
   /// What is told of a run that has ended.

@@ -117,6 +117,13 @@ struct Slots: Sendable {
   /// The runs whose records match a filter.
   func runs(matching filter: DownloadFilter) -> [Run] { runs.values.filter { $0.read(filter.matches) } }
 
+  func runs(in selection: LedgerSelection) -> [Run] {
+    switch selection {
+    case .matching(let filter): runs(matching: filter)
+    case .ids(let ids): ids.compactMap { runs[$0] }
+    }
+  }
+
   // MARK: Preemption
 
   /// The runs to preempt so that `candidate` may run: as few as possible, taken from the front of `victims`.

@@ -35,6 +35,8 @@ struct WaitingReasons: Sendable {
   var mayHaveChanged = false
   /// Whether a timer is set, after which the reasons are compared with the published ones.
   var isLooking = false
+  /// How often that timer has fired since something has changed.
+  var looks = 0
   /// Whether the next turn compares the reasons with the published ones.
   var mustLook = false
 

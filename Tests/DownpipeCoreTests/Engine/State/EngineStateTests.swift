@@ -45,8 +45,8 @@ struct EngineStateTests {
       state.receive(.news(audience, needsTurn: false), at: .init(now: .zero, date: Date(timeIntervalSince1970: 0)))
       return state.takeEffects().map { "\($0)" }
     }
-    #expect(effects(isStopping: false).contains("lookAtReasons"))
-    #expect(!effects(isStopping: true).contains("lookAtReasons"))
+    #expect(effects(isStopping: false).contains { $0.hasPrefix("sleep") && $0.contains("reasons") })
+    #expect(!effects(isStopping: true).contains { $0.contains("reasons") })
   }
 
   @Test("Long random orders keep the invariants, and everything ends", arguments: 0..<8)
@@ -174,7 +174,7 @@ final class StateModel {
       let due = timers.min() ?? clock
       timers.removeAll { $0 == due }
       clock = max(clock, due)
-      decide { $0.receive(.due(due), at: $1) }
+      decide { $0.receive(.fired(.due, due), at: $1) }
     case .stop: decide { $0.receive(.stop, at: $1) }
     }
     look(needsTurn: needsTurn || ![.begin, .answer, .fail, .refuse].contains(step))
@@ -229,8 +229,10 @@ final class StateModel {
     case .takeTurn:
       if isTurnDue || isInTurn { flaw = "two turns at once" }
       isTurnDue = true
-    case .sleep(let due), .askAdmission(let due): timers.append(due)
-    case .announceUnsaved, .watch, .watchForRoom, .lookForOthers, .fillReasons, .lookAtReasons, .tick: break
+    case .sleep(let due, .due), .sleep(let due, .admission): timers.append(due)
+    case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .reportProgress, .renewLeases,
+      .maintain:
+      break
     }
   }
 

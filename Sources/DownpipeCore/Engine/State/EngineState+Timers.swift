@@ -1,0 +1,142 @@
+internal import Foundation
+
+// Timers: each is set by an effect, and comes back as a message when it fires.
+extension EngineState {
+  /// What a timer is for.
+  enum Timer: Sendable {
+    /// A download becomes due, or a ledger that has failed is used again.
+    case due
+    /// Admission policies are asked again.
+    case admission
+    /// The storage is asked for its free space, while a download waits for it.
+    case room
+    /// Changes by other processes are looked for, while they could matter.
+    case others
+    /// The reasons of waiting downloads are compared with the published ones.
+    case reasons
+    /// The downloads that waited before there was a watcher are read again, after a failure.
+    case reading
+    /// Progress is reported, and leases are renewed, while something runs.
+    case progress
+    /// The downloads of dead owners are reclaimed.
+    case lease
+
+    var purpose: SleepPurpose {
+      switch self {
+      case .due, .admission: .dueTime
+      case .room: .room
+      case .others: .others
+      case .reasons, .reading: .reasons
+      case .progress: .progress
+      case .lease: .lease
+      }
+    }
+  }
+
+  mutating func set(_ timer: Timer, after interval: Duration, at instant: Instant) {
+    add(.sleep(until: instant.now + interval, timer))
+  }
+
+  /// - Parameter due: The instant for which the timer was set.
+  mutating func fire(_ timer: Timer, _ due: Duration, at instant: Instant) {
+    switch timer {
+    case .due: wake(at: due)
+    case .admission: askAdmission(at: due)
+    case .room: add(.askRoom)
+    case .others: add(.lookForOthers)
+    case .reasons: lookAtReasons(at: instant)
+    case .reading: (mode.fillsReasons, mode.mustTakeTurn) = (false, true)
+    case .progress: reportProgress(at: instant)
+    case .lease: add(.maintain)
+    }
+  }
+
+  // MARK: Due times
+
+  /// Sets a timer for a due time, unless there is one for it or for an earlier time.
+  mutating func arm(_ due: Date?, at instant: Instant) {
+    guard let due, let end = waits.arm(due, at: instant.date, now: instant.now) else { return }
+    add(.sleep(until: end, .due))
+  }
+
+  /// Sets a timer after which the ledger is used again, unless there is one.
+  mutating func armRest(at instant: Instant) {
+    guard !mode.restTimerIsSet else { return }
+    mode.restTimerIsSet = true
+    arm(instant.date.addingTimeInterval(1), at: instant)
+  }
+
+  private mutating func wake(at due: Duration) {
+    waits.disarm(due)
+    (waits.mayHaveDelayed, mode.mayLease, mode.mustTakeTurn) = (true, true, true)
+    (mode.ledgerRests, mode.restTimerIsSet) = (false, false)
+  }
+
+  /// Sets a timer for the first of the instants at which admission policies are to be asked again.
+  mutating func armAdmission(_ dues: [Duration], at instant: Instant) {
+    waits.noteAdmissions(dues)
+    // The instant may have come while the ledger was leasing.
+    if waits.passAdmissions(through: instant.now) { (mode.mayLease, reasons.mayHaveChanged) = (true, true) }
+    guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
+    mode.admissionDue = due
+    add(.sleep(until: due, .admission))
+  }
+
+  private mutating func askAdmission(at due: Duration) {
+    if mode.admissionDue == due { mode.admissionDue = nil }
+    _ = waits.passAdmissions(through: due)
+    (mode.mayLease, reasons.mayHaveChanged, mode.mustTakeTurn) = (true, true, true)
+  }
+
+  // MARK: Room
+
+  /// Sets a timer after which the disk is checked, if a download waits for space.
+  mutating func watchForRoom(at instant: Instant) {
+    waits.isWatchingForRoom = waits.isRoomMissing
+    if waits.isRoomMissing { set(.room, after: .seconds(1), at: instant) }
+  }
+
+  mutating func take(room bytes: Int64?, at instant: Instant) {
+    waits.end(withRoom: bytes, at: instant.date)
+    mode.mustTakeTurn = true
+    watchForRoom(at: instant)
+  }
+
+  // MARK: Others
+
+  /// The time between two looks for changes by other processes. Their watchers hear of them within a second.
+  private static let lookInterval: Duration = .milliseconds(500)
+
+  /// - Parameter mayMatter: Whether a further change could matter here; `nil` if the ledger cannot tell of changes.
+  mutating func endLook(mayMatter: Bool?, at instant: Instant) {
+    mode.hearsOthers = mayMatter != nil
+    mode.looksForOthers = mayMatter == true
+    if mode.looksForOthers { set(.others, after: Self.lookInterval, at: instant) }
+  }
+
+  // MARK: Reasons
+
+  /// Lets the reasons be compared after a short delay, in which free slots are filled again and most reasons change back.
+  private mutating func lookAtReasons(at instant: Instant) {
+    reasons.looks += 1
+    guard !outbox.isExchanging || reasons.looks == 5 else {
+      return set(.reasons, after: context.options.progressInterval, at: instant)
+    }
+    (reasons.looks, reasons.isLooking, reasons.mustLook) = (0, false, reasons.mayHaveChanged)
+    mode.mustTakeTurn = true
+  }
+
+  // MARK: Progress
+
+  private mutating func reportProgress(at instant: Instant) {
+    guard !slots.isEmpty else { return mode.ticks = false }
+    add(.reportProgress)
+    learnSizes()
+    if mode.mustEnforceGates { mode.mustTakeTurn = true }
+    if instant.now - mode.renewed > context.options.lease / 3 {
+      mode.renewed = instant.now
+      add(.renewLeases)
+    }
+    set(.progress, after: context.options.progressInterval, at: instant)
+  }
+}

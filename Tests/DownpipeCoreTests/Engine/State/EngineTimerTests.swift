@@ -1,0 +1,138 @@
+import DownpipeTesting
+import Foundation
+import HangLimit
+import Testing
+
+@_spi(Ledger) @testable import DownpipeCore
+
+/// What the engine's timers lead to, without a clock: each fires when the test says so.
+@Suite(.endsHangs)
+struct EngineTimerTests {
+  /// An engine's state, and the effects that it has asked for.
+  private struct World {
+    var state: EngineState
+    let setup: StateModel.Setup
+    var now = Duration.zero
+    var effects: [EngineState.Effect] = []
+
+    init() async throws {
+      setup = try await StateModel.Setup(limit: 1)
+      let session = try await setup.source.start(in: setup.pipeline.sourceContext)
+      state = EngineState(setup.pipeline, sessions: [session], setup.context)
+    }
+
+    private var instant: EngineState.Instant { .init(now: now, date: setup.records[0].createdAt + now / .seconds(1)) }
+
+    /// Delivers a message, and returns what has to be done: timers as their kind and the time until they fire.
+    mutating func receive(_ message: EngineState.Message) -> [String] {
+      state.receive(message, at: instant)
+      return state.takeEffects().map { effect in
+        if case .sleep(let due, let timer) = effect { "\(timer) in \(due - now)" } else { "\(effect)" }
+      }
+    }
+
+    /// Lets a timer fire after an interval.
+    mutating func fire(_ timer: EngineState.Timer, after interval: Duration) -> [String] {
+      now += interval
+      return receive(.fired(timer, now))
+    }
+
+    mutating func look(isWatched: Bool = false) -> [String] {
+      receive(.news(.init(isAnythingWatched: isWatched, isAnythingAwaited: isWatched), needsTurn: false))
+    }
+
+    /// Lets one download run.
+    mutating func startOne() -> Run {
+      let run = Run(setup.records[0], leasedAt: now, state.stages.current, setup.context)
+      _ = state.slots.insert(run, isForced: false, at: now)
+      return run
+    }
+  }
+
+  private static let interval = DownloaderOptions().progressInterval
+  private static let lease = DownloaderOptions().lease
+
+  @Test("Progress is reported and leases are renewed while something runs, and no longer")
+  func progress() async throws {
+    var world = try await World()
+    #expect(!world.look().contains("progress in \(Self.interval)"))
+    let run = world.startOne()
+    #expect(world.look().contains("progress in \(Self.interval)"))
+    #expect(!world.look().contains("progress in \(Self.interval)"), "a second timer")
+    let report = ["reportProgress", "progress in \(Self.interval)"]
+    #expect(world.fire(.progress, after: Self.interval) == report)
+    #expect(
+      world.fire(.progress, after: Self.lease / 3) == ["reportProgress", "renewLeases", "progress in \(Self.interval)"])
+    #expect(world.fire(.progress, after: Self.interval) == report, "leases are not renewed again at once")
+    world.state.slots.free(run)
+    world.state.slots.remove(run)
+    #expect(world.fire(.progress, after: Self.interval).isEmpty)
+    _ = world.startOne()
+    #expect(world.look().contains("progress in \(Self.interval)"), "the next download has a timer again")
+  }
+
+  @Test("The disk is asked once a second while a download waits for space")
+  func room() async throws {
+    var world = try await World()
+    var record = world.setup.records[0]
+    (record.awaited, record.notBefore) = (.disk, record.createdAt + 60)
+    world.state.waits.note(record, available: 10, needed: 100)
+    #expect(world.look().contains("room in 1.0 seconds"))
+    #expect(!world.look().contains("room in 1.0 seconds"), "a second timer")
+    #expect(world.fire(.room, after: .seconds(1)) == ["askRoom"])
+    #expect(world.receive(.room(99)) == ["room in 1.0 seconds"])
+    #expect(world.state.waits.takeDue().isEmpty)
+    #expect(world.receive(.room(nil)) == ["room in 1.0 seconds"], "a storage that cannot tell is asked again")
+    #expect(world.receive(.room(2 << 20)).isEmpty)
+    #expect(world.state.waits.takeDue() == [record.id])
+    #expect(world.state.hasNews, "a turn lets it start")
+  }
+
+  @Test("Changes by other processes are looked for while they matter, and not if the ledger cannot tell of any")
+  func others() async throws {
+    var world = try await World()
+    #expect(world.look().contains("lookForOthers"))
+    #expect(!world.look().contains("lookForOthers"), "a second look")
+    #expect(world.receive(.lookedForOthers(mayMatter: true)) == ["others in 0.5 seconds"])
+    #expect(world.fire(.others, after: .milliseconds(500)) == ["lookForOthers"])
+    world.state.mode.mayHaveQueue = false
+    #expect(world.receive(.lookedForOthers(mayMatter: false)).isEmpty)
+    #expect(!world.look().contains("lookForOthers"))
+    #expect(world.look(isWatched: true).contains("lookForOthers"), "a watcher wants to know")
+    #expect(world.receive(.lookedForOthers(mayMatter: nil)).isEmpty)
+    #expect(!world.look(isWatched: true).contains("lookForOthers"))
+  }
+
+  @Test("Reasons are compared after a while: a longer one while outcomes are being saved, but not for ever")
+  func reasons() async throws {
+    var world = try await World()
+    world.state.reasons.mayHaveChanged = true
+    #expect(world.look(isWatched: true).contains("reasons in \(Self.interval)"))
+    _ = world.state.outbox.begin(nil)
+    for _ in 1...4 { #expect(world.fire(.reasons, after: Self.interval) == ["reasons in \(Self.interval)"]) }
+    #expect(!world.state.reasons.mustLook)
+    #expect(world.fire(.reasons, after: Self.interval).isEmpty)
+    #expect(world.state.reasons.mustLook && !world.state.reasons.isLooking)
+    #expect(world.state.hasNews, "a turn compares them")
+    world.state.outbox.succeeded()
+    #expect(world.look(isWatched: true).contains("takeTurn"))
+  }
+
+  @Test("Downloads of dead owners are reclaimed once in the time of a lease")
+  func maintenance() async throws {
+    var world = try await World()
+    #expect(world.receive(.maintained) == ["lease in \(Self.lease)"])
+    #expect(world.fire(.lease, after: Self.lease) == ["maintain"])
+  }
+
+  @Test("What waited before there was a watcher is read again after a failure")
+  func reading() async throws {
+    var world = try await World()
+    world.state.fillReasons()
+    #expect(world.look().contains("fillReasons") && world.state.mode.fillsReasons)
+    world.state.set(.reading, after: .seconds(2), at: .init(now: world.now, date: .distantPast))
+    #expect(world.look().contains("reading in 2.0 seconds"))
+    _ = world.fire(.reading, after: .seconds(2))
+    #expect(!world.state.mode.fillsReasons && world.state.hasNews)
+  }
+}
