@@ -28,6 +28,7 @@ struct ClaimTakeoverTests: ClaimTests {
     let input = try ChildPipe()
     process.standardOutput = FileHandle.nullDevice
     try process.run(input: input)
+    defer { withExtendedLifetime(input) {} }
     var owner = ProcessOwner.new()
     owner.end()
     owner.process = process.processIdentifier

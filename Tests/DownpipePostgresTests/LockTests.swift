@@ -194,6 +194,7 @@
       child.executableURL = URL(filePath: "/usr/bin/env")
       child.arguments = ["psql", "-X", "-q", "-A", "-t", ledger.address]
       try child.run(input: input, output: output)
+      defer { withExtendedLifetime((input, output)) {} }
       let statements =
         "SET search_path = \(Schema.quoted(ledger.schema));\nBEGIN;\n\(Self.lock);\nSELECT pg_backend_pid();\n"
       try input.fileHandleForWriting.write(contentsOf: Data(statements.utf8))

@@ -17,7 +17,7 @@ struct OutputFileTests {
     pipe = try ChildPipe()
     // As the tool does: the write reports a closed pipe.
     signal(SIGPIPE, SIG_IGN)
-    writer = dup(pipe.fileHandleForWriting.fileDescriptor)
+    writer = fcntl(pipe.fileHandleForWriting.fileDescriptor, F_DUPFD_CLOEXEC, 0)
   }
 
   /// Runs blocking work on a thread of its own: both ends of a pipe may wait, and the pool has one thread a core.

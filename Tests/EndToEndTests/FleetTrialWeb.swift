@@ -11,6 +11,8 @@
     private let machine: FleetTrialMachine
     private let process = Process()
     private let input: FileHandle
+    /// Open as long as the server: it prints when it ends.
+    private let output: FileHandle
     private let log: String
 
     init(on machine: FleetTrialMachine, seed: UInt64, delay: Duration, log: String) throws {
@@ -25,7 +27,7 @@
           "\(Int(delay / .milliseconds(1)))", "--log", log,
         ]
       try process.run(input: input, output: output)
-      self.input = input.fileHandleForWriting
+      (self.input, self.output) = (input.fileHandleForWriting, output.fileHandleForReading)
       let answer = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
       guard answer.hasPrefix("ready") else { throw DownloadError(.network, "the web server does not start: \(answer)") }
     }

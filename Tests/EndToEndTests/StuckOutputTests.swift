@@ -24,7 +24,7 @@ extension EndToEnd {
       init() throws {
         let pipe = try ChildPipe()
         writer = pipe.fileHandleForWriting
-        reader = dup(pipe.fileHandleForReading.fileDescriptor)
+        reader = fcntl(pipe.fileHandleForReading.fileDescriptor, F_DUPFD_CLOEXEC, 0)
         #if canImport(Glibc)
           // F_SETPIPE_SZ; Swift does not import the constant of fcntl-linux.h.
           _ = fcntl(reader, 1031, 4096)

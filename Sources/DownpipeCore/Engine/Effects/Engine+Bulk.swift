@@ -50,7 +50,7 @@ extension Engine {
     let contested = Set(contested(runs, by: number).map(\.id))
     let awaited = runs.filter { reason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id) }
     // The ledger comes first: if it fails, no run is stopped.
-    let result = try await transition(selection, event)
+    let result = try await transition(state.slots.idle(in: selection), event)
     if let reason { for run in awaited where !contested.contains(run.id) { run.stop(reason) } }
     return (BulkTurn(idle: result, contested: contested), awaited)
   }

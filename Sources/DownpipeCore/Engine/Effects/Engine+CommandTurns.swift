@@ -84,28 +84,21 @@ extension Engine {
   ) async throws {
     let number = beginCommand(for: nil)
     defer { state.commands.end(number) }
-    var selection = LedgerSelection.matching(filter)
-    while true {
-      let (value, runs) = try await takeTurn(after: { [selection] engine in
-        engine.state.commands.last(before: number) { engine.comesFirst($0, in: selection) }
-      }) { [selection] engine in
+    var rest: Set<DownloadID> = []
+    repeat {
+      let selection: LedgerSelection = rest.isEmpty ? .matching(filter) : .ids(rest.sorted())
+      let (value, runs) = try await takeTurn(after: { [rest] engine in
+        // In the first turn, those whose runs have ended come first; others may go on meanwhile.
+        engine.state.commands.last(before: number) {
+          rest.isEmpty ? engine.state.slots.runs[$0] == nil : rest.contains($0)
+        }
+      }) { engine in
         let (value, runs) = try await turn(engine, number, selection, engine.state.slots.runs(in: selection))
         engine.state.commands.narrow(number, to: Set(runs.map(\.id)))
         return (value, runs)
       }
-      let rest = try await end(value, runs)
-      if rest.isEmpty { return }
-      selection = .ids(rest)
-    }
-  }
-
-  /// Whether earlier commands for a download come before a turn: in the first turn, those whose runs have ended; others
-  /// may go on meanwhile.
-  private func comesFirst(_ id: DownloadID, in selection: LedgerSelection) -> Bool {
-    switch selection {
-    case .matching: state.slots.runs[id] == nil
-    case .ids(let ids): ids.contains(id)
-    }
+      rest = Set(try await end(value, runs))
+    } while !rest.isEmpty
   }
 
   /// Takes one turn, when no earlier command comes first.

@@ -124,6 +124,12 @@ struct Slots: Sendable {
     }
   }
 
+  /// The selection without the downloads that it names and that have a run: the ledger may not know of it.
+  func idle(in selection: LedgerSelection) -> LedgerSelection {
+    guard case .ids(let ids) = selection else { return selection }
+    return .ids(ids.filter { runs[$0] == nil })
+  }
+
   // MARK: Preemption
 
   /// The runs to preempt so that `candidate` may run: as few as possible, taken from the front of `victims`.

@@ -20,7 +20,7 @@ struct Waits: Sendable {
   private var missing: [Awaited: OrderedTable<DownloadID, Missing>] = [:]
   /// The downloads that need not wait any longer for the resource that they lacked.
   private var due: [DownloadID] = []
-  /// Whether a child task checks the disk.
+  /// Whether the disk is being checked, or a timer is set after which it is.
   var isWatchingForRoom = false
   /// The instants with a timer. Not dates: a clock that is set would make an early timer look late.
   private var armed: Set<Duration> = []

@@ -115,7 +115,7 @@ final class StateModel {
   private var isTurnDue = false
   private var isInTurn = false
   private var exchange: Exchange?
-  private var timers: [Duration] = []
+  private var timers: [(timer: EngineState.Timer, due: Duration)] = []
   /// The runs that work, and those whose outcome has not been told.
   private var working: [Run] = []
   private var untold: [ObjectIdentifier: DownloadID] = [:]
@@ -171,10 +171,10 @@ final class StateModel {
     case .unsuspend:
       (state.mode.isSuspended, state.mode.mayLease) = (false, true)
     case .timer:
-      let due = timers.min() ?? clock
-      timers.removeAll { $0 == due }
+      guard let first = timers.indices.min(by: { timers[$0].due < timers[$1].due }) else { break }
+      let (timer, due) = timers.remove(at: first)
       clock = max(clock, due)
-      decide { $0.receive(.fired(.due, due), at: $1) }
+      decide { $0.receive(.fired(timer, due), at: $1) }
     case .stop: decide { $0.receive(.stop, at: $1) }
     }
     look(needsTurn: needsTurn || ![.begin, .answer, .fail, .refuse].contains(step))
@@ -229,7 +229,8 @@ final class StateModel {
     case .takeTurn:
       if isTurnDue || isInTurn { flaw = "two turns at once" }
       isTurnDue = true
-    case .sleep(let due, .due), .sleep(let due, .admission): timers.append(due)
+    case .sleep(let due, .due): timers.append((.due, due))
+    case .sleep(let due, .admission): timers.append((.admission, due))
     case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .reportProgress, .renewLeases,
       .maintain:
       break
