@@ -38,8 +38,12 @@
         for file in files { held.script(file, FakeSource.Script([1, 2, 3]).holding(after: 1)) }
         held.script(list, .init([7]))
         let first = try await downloader(path, held, storage)
-        try await first.add(DownloadRequest(list, id: "root"))
+        let download = try await first.add(DownloadRequest(list, id: "root"))
         await held.held(atLeast: 2)
+        // The children may run before the root waits for them.
+        for await event in download.events {
+          if case .state(.waiting(.dependency)) = event.kind { break }
+        }
         await first.shutdown()
 
         let store = try await SQLiteLedger(path).open()

@@ -187,7 +187,9 @@ struct WritingFollowerTests: EngineSuite {
     }
     #expect(follower.isDiscarded)
     let goesOn = end == .changedURL || end == .restart
-    #expect(step.calls == (goesOn ? [true] : []))
+    // After a change of the URL, the follower may be reading the bytes of the first one while they turn out to be others:
+    // then the step reads the file.
+    #expect(step.calls == (goesOn ? [true] : []) || end == .changedURL && step.calls == [false])
     #expect(step.followers.count == (goesOn ? 2 : 1))
     await downloader.shutdown()
     #expect(written.isEmpty)
