@@ -28,7 +28,7 @@ struct IdleRaceTests: EngineSuite {
       try await downloader.waitUntilIdle()
       return try await downloader.counts()
     }
-    while await downloader.engine.idleWaiters.count < 2 { await Task.yield() }
+    while await downloader.engine.state.idleWaiters.count < 2 { await Task.yield() }
     faulty.release()
     try await first.value
     _ = try await adding.value

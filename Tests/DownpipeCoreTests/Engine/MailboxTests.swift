@@ -9,12 +9,18 @@ import Testing
 struct MailboxTests {
   private let mailbox = Mailbox()
 
-  /// Carries out the commands that were called.
-  private func answerCalls(on engine: Engine) async {
-    for case .command(let command) in mailbox.takeCalls() {
-      let answer = await command.perform(engine)
-      answer()
+  /// Carries out what was called.
+  private func answer(_ calls: [Mailbox.Message], by fixture: RunFixture) async {
+    var state = EngineState(fixture.pipeline, sessions: fixture.stages.sessions, fixture.context)
+    state.mode.mustReclaim = false
+    let instant = EngineState.Instant(now: fixture.time.now, date: fixture.time.date)
+    for case .call(let call) in calls { state.receive(.called(call), at: instant) }
+    var next = state.nextJob(at: instant)
+    while let job = next {
+      let conclude = await job.perform(fixture.context)
+      next = conclude(&state, instant) ?? state.nextJob(at: instant)
     }
+    for case .answer(let answers) in state.takeEffects() { for answer in answers { answer() } }
   }
 
   private func isShutDown(_ error: any Error) -> Bool { (error as? DownloadError)?.code == .shutDown }
@@ -69,20 +75,18 @@ struct MailboxTests {
   @Test("each command is carried out once while one task reads and others post", arguments: 0..<10)
   func commandsAreNotLost(round: Int) async throws {
     let fixture = try await RunFixture()
-    let engine = fixture.engine
     let done = Watched(0)
     try await withThrowingTaskGroup(of: Int.self) { group in
       for number in 0..<200 {
         group.addTask {
-          try await mailbox.perform { _ in
+          try await mailbox.perform { _, _ in
             done.update { $0 += 1 }
             return number
           }
         }
       }
       while done.value < 200 {
-        _ = await mailbox.next()
-        await answerCalls(on: engine)
+        await answer(mailbox.next().calls, by: fixture)
       }
       var answers: Set<Int> = []
       for try await answer in group { answers.insert(answer) }
@@ -93,28 +97,27 @@ struct MailboxTests {
 
   @Test func whatACommandThrowsIsItsAnswer() async throws {
     let fixture = try await RunFixture()
-    let command = Task { try await mailbox.perform { _ in throw DownloadError(.ledger, "no") } }
-    _ = await mailbox.next()
-    await answerCalls(on: fixture.engine)
+    let command = Task { try await mailbox.perform { _, _ in throw DownloadError(.ledger, "no") } }
+    await answer(mailbox.next().calls, by: fixture)
     await #expect { try await command.value } throws: { ($0 as? DownloadError)?.code == .ledger }
   }
 
   @Test func commandsAreRefusedOnceItIsClosed() async throws {
-    let waiting = Task { try await mailbox.perform { _ in 1 } }
-    _ = await mailbox.next()
+    let waiting = Task { try await mailbox.perform { _, _ in 1 } }
+    while !mailbox.hasCalls { await Task.yield() }
     mailbox.close()
     await #expect { try await waiting.value } throws: { isShutDown($0) }
-    await #expect { try await mailbox.perform { _ in 2 } } throws: { isShutDown($0) }
-    #expect(mailbox.takeCalls().isEmpty)
+    await #expect { try await mailbox.perform { _, _ in 2 } } throws: { isShutDown($0) }
+    #expect(!mailbox.hasCalls)
   }
 
   @Test("a command is either carried out or rejected when the mailbox closes meanwhile", arguments: 0..<20)
   func closingMeanwhile(round: Int) async throws {
     let fixture = try await RunFixture()
     let answers = await withTaskGroup(of: Bool.self) { group -> Int in
-      for _ in 0..<50 { group.addTask { (try? await mailbox.perform { _ in }) != nil } }
+      for _ in 0..<50 { group.addTask { (try? await mailbox.perform { _, _ in }) != nil } }
       group.addTask {
-        await answerCalls(on: fixture.engine)
+        await answer(mailbox.next().calls, by: fixture)
         mailbox.close()
         return false
       }

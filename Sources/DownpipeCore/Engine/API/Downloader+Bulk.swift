@@ -18,7 +18,7 @@ extension Downloader {
   ///   paused.
   @discardableResult
   public func pauseAll(_ filter: DownloadFilter = .all) async throws -> Int {
-    try await engine.commandAll(.pauseAll, stopping: .pauseAll, to: .paused, filter)
+    try await engine.apply(.pauseAll, to: filter)
   }
 
   /// Resumes the paused and failed downloads that match a filter, in one transaction of the ledger.
@@ -34,7 +34,7 @@ extension Downloader {
   public func resumeAll(
     _ filter: DownloadFilter = .all, only choice: ResumeChoice = .pausedAndFailed
   ) async throws -> Int {
-    try await engine.commandAll(choice == .pausedTogether ? .resumeTogether : .resume, to: .waiting, filter)
+    try await engine.apply(choice == .pausedTogether ? .resumeTogether : .resume, to: filter)
   }
 
   /// Discards the bytes of the downloads that match a filter, and downloads them again from the first byte.
@@ -48,7 +48,7 @@ extension Downloader {
   /// - Throws: The errors of ``pauseAll(_:)``.
   @discardableResult
   public func restartAll(_ filter: DownloadFilter = .all) async throws -> Int {
-    try await engine.commandAll(.restart, stopping: .restart, to: .waiting, filter)
+    try await engine.apply(.restart, to: filter)
   }
 
   /// Asks the servers of the finished downloads that match a filter whether their files have changed, as ``refresh(_:)``
@@ -60,7 +60,7 @@ extension Downloader {
   /// - Throws: The errors of ``pauseAll(_:)``.
   @discardableResult
   public func refreshAll(_ filter: DownloadFilter = .all) async throws -> Int {
-    try await engine.commandAll(.refresh, to: .waiting, filter)
+    try await engine.apply(.refresh, to: filter)
   }
 
   /// Cancels the downloads that match a filter, and deletes their partials. The records stay in the ledger.
@@ -72,7 +72,7 @@ extension Downloader {
   /// - Throws: The errors of ``pauseAll(_:)``.
   @discardableResult
   public func cancelAll(_ filter: DownloadFilter = .all) async throws -> Int {
-    try await engine.commandAll(.cancel, stopping: .cancel, to: .cancelled, filter)
+    try await engine.apply(.cancel, to: filter)
   }
 
   /// Changes the requests of the downloads that match a filter, in one transaction of the ledger: their priority, tags,

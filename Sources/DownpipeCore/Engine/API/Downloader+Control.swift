@@ -8,7 +8,7 @@ extension Downloader {
   /// - Throws: ``DownloadError`` with `.invalidRequest` if there is no such download, `.ledger` or `.shutDown`.
   @discardableResult
   public func pause(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.pause, stopping: .pause, to: .paused, id)
+    try await engine.apply(.pause, to: id)
   }
 
   /// Resumes a paused or failed download from the bytes on disk.
@@ -19,7 +19,7 @@ extension Downloader {
   ///   runs it.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
-  public func resume(_ id: DownloadID) async throws -> Bool { try await engine.command(.resume, id) }
+  public func resume(_ id: DownloadID) async throws -> Bool { try await engine.apply(.resume, to: id) }
 
   /// Starts a download now, even if a limit is reached. A paused or failed download is resumed.
   ///
@@ -47,7 +47,7 @@ extension Downloader {
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func restart(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.restart, stopping: .restart, to: .waiting, id)
+    try await engine.apply(.restart, to: id)
   }
 
   /// Asks the server of a finished download whether its file has changed.
@@ -59,7 +59,7 @@ extension Downloader {
   ///   that has failed is asked again by ``resume(_:)``.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
-  public func refresh(_ id: DownloadID) async throws -> Bool { try await engine.command(.refresh, id) }
+  public func refresh(_ id: DownloadID) async throws -> Bool { try await engine.apply(.refresh, to: id) }
 
   /// Cancels a download and deletes its partial. The record stays in the ledger.
   ///
@@ -68,7 +68,7 @@ extension Downloader {
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func cancel(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.cancel, stopping: .cancel, to: .cancelled, id)
+    try await engine.apply(.cancel, to: id)
   }
 
   /// Removes a download from the ledger and deletes its partial. A running download is stopped first.

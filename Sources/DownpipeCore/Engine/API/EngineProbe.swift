@@ -26,11 +26,11 @@ extension Engine {
   fileprivate var bookkeeping: [String: Int] {
     var sizes = state.slots.sizes
     sizes["commands"] = state.commands.count
-    sizes["lost removals"] = lostRemovals.count
+    sizes["lost removals"] = state.lostRemovals.count
     sizes["unpublished downloads"] = state.unpublished.count
     sizes["outcomes"] = state.outbox.waiting.count
     sizes["waits"] = state.waits.isAnythingMissing ? 1 : 0
-    sizes["idle waiters"] = idleWaiters.isEmpty ? 0 : 1
+    sizes["idle waiters"] = state.idleWaiters.isEmpty ? 0 : 1
     sizes["reasons"] = state.reasons.told.count
     sizes["watched downloads"] = hub.watchedDownloads.count
     sizes["claims of room"] = context.room.count

@@ -18,27 +18,9 @@ extension Engine {
     context.mailbox.wake()
   }
 
-  /// Takes over the requests of running downloads that others have changed, and publishes the changes of those that are
-  /// watched.
-  func takeOverFromOthers() async {
-    guard state.mode.mustTakeOver, !state.ledgerNeedsRest else { return }
-    state.mode.mustTakeOver = false
-    let before = state.slots.runs.mapValues { $0.read { $0.request } }
-    if !before.isEmpty {
-      guard let records = try? await store.records(of: Array(before.keys)) else {
-        state.mode.mustTakeOver = true
-        return restLedger()
-      }
-      for record in records where state.slots.runs[record.id]?.key == record.partialKey {
-        decide { state, _ in state.takeOver(record, since: before[record.id]) }
-      }
-    }
-    publishLater(hub.watchedDownloads)
-  }
-
   // MARK: Other processes
 
-  private var isAnythingAwaited: Bool { hub.isAnythingWatched || !idleWaiters.isEmpty }
+  private var isAnythingAwaited: Bool { hub.isAnythingWatched || !state.idleWaiters.isEmpty }
 
   /// Looks for changes by other processes.
   func lookForOthers() async {

@@ -3,19 +3,13 @@ internal import Synchronization
 
 /// Carries out what ``EngineState`` decides.
 ///
-/// A loop gives the state its messages: outcomes of runs and reports of gates, which arrive in the mailbox. It never waits
-/// for a ledger or a disk. What has to wait, such as commands and leases, is done in turns beside it, one at a time: so a
-/// gate that closes stops transfers although a disk or the ledger hangs. Turns and timers give the state messages, too,
-/// each in one step of this actor.
+/// A loop gives the state its messages: calls, outcomes of runs and reports of gates, which arrive in the mailbox. It never
+/// waits for a ledger or a disk. What has to wait is a ``Job``; jobs are done beside the loop, one at a time: so a gate that
+/// closes stops transfers although a disk or the ledger hangs. Answers of jobs and timers are given to the state, too, each
+/// in one step of this actor.
 actor Engine {
   nonisolated let context: EngineContext
   var state: EngineState
-  var idleWaiters = IdleWaiters()
-  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
-  /// check whether the records are gone.
-  var lostRemovals: [DownloadID: DownloadRecord] = [:]
-  /// Downloads that the next exchange adds.
-  var waitingAdditions: [Mailbox.Addition] = []
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
   /// Whether the ledger is renewing the leases.
@@ -61,7 +55,8 @@ actor Engine {
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
         context.mailbox.close()
-        idleWaiters.finish(.failure(DownloadError.shutDown))
+        state.commands.refuseAll()
+        state.idleWaiters.finish(.failure(DownloadError.shutDown))
         hub.finish()
         group.cancelAll()
       }
@@ -87,9 +82,16 @@ actor Engine {
     for (run, outcome) in mail.outcomes { decide(.ended(run, outcome)) }
     for run in mail.abandoned { decide(.cleanedUp(run)) }
     take(mail.rules)
+    for call in mail.calls {
+      switch call {
+      case .call(let call): decide(.called(call))
+      case .addition(let addition): decide(.added(addition))
+      case .cancelled(let number): decide(.cancelledCall(number))
+      }
+    }
     let isWatched = hub.isAnythingWatched
     let audience = EngineState.Audience(
-      isAnythingWatched: isWatched, isAnythingAwaited: isWatched || !idleWaiters.isEmpty)
+      isAnythingWatched: isWatched, isAnythingAwaited: isWatched || !state.idleWaiters.isEmpty)
     decide(.news(audience, needsTurn: mail.needsTurn))
   }
 
@@ -134,12 +136,30 @@ actor Engine {
     case .sleep(let due, let timer): begin { await self.sleep(until: due, timer) }
     case .askRoom: begin { await self.askRoom() }
     case .lookForOthers: begin { await self.lookForOthers() }
+    case .publish(.status(let status)): hub.publish(stateOf: status)
+    case .publish(.removal(let request)): hub.publish(removalOf: request)
+    case .publish(.removalOf(let id)): hub.publish(removalOf: id)
+    case .publish(.incomplete): hub.publishIncomplete()
+    case .announcePresentState(let run): run.announcePresentState()
+    case .answer(let answers): for answer in answers { answer() }
+    case .leaseSharedRates: leaseSharedRates()
     case .fillReasons: begin { await self.fillReasons() }
     case .reportProgress: for run in state.slots.runs.values { run.tick(at: time.now) }
     // Not here: the ledger may not answer, and progress and speed go on without it.
     case .renewLeases: if !isRenewing { begin { await self.renewLeases() } }
     case .maintain: begin { await self.maintain() }
     }
+  }
+
+  /// Performs the jobs of a turn.
+  private func takeTurn() async {
+    var next = decide { $0.nextJob(at: $1) }
+    while let job = next {
+      let conclude = await job.perform(context)
+      // What follows sees that the runs are over that this ends.
+      next = decide { conclude(&$0, $1) } ?? decide { $0.nextJob(at: $1) }
+    }
+    context.mailbox.postEndOfTurn(isLost: options.sabotage == .lostMessage)
   }
 
   // MARK: Ends
@@ -153,18 +173,6 @@ actor Engine {
   /// - Throws: `.shutDown` after the shutdown has begun.
   func checkOpen() throws(DownloadError) {
     guard !state.mode.isStopping else { throw DownloadError.shutDown }
-  }
-
-  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start.
-  func rankOnce() async throws {
-    guard !state.mode.isRanked else { return }
-    state.mode.isRanked = true
-    do {
-      try await store.rank(by: pipeline.ranking)
-    } catch {
-      state.mode.isRanked = false
-      throw error
-    }
   }
 
   /// Stops the sources and closes the ledger, after the loop has ended.
@@ -259,10 +267,25 @@ actor Engine {
   func waitUntilIdle() async throws {
     try checkOpen()
     let waiter = IdleWaiters.Waiter()
-    idleWaiters.insert(waiter)
-    defer { idleWaiters.remove(waiter) }
+    state.idleWaiters.insert(waiter)
+    defer { state.idleWaiters.remove(waiter) }
     context.mailbox.wake()
     try await waiter.wait()
+  }
+
+  // MARK: Reasons
+
+  /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
+  /// there may be thousands of new downloads, which are known. It is done beside the turns: in a ledger with millions of
+  /// downloads it may take a while, and nothing else waits for what only watchers are told.
+  private func fillReasons() async {
+    let watchers = hub.watchersOfAll
+    var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
+    query.limit = WaitingReasons.most
+    let records = try? await store.records(query)
+    decide { state, instant in
+      if let records { state.follow(records, for: watchers, at: instant) } else { state.readReasonsLater(at: instant) }
+    }
   }
 }
 

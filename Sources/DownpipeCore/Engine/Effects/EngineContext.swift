@@ -38,7 +38,7 @@ final class EngineContext: Sendable {
     rates = LiveRates(pipeline.rates, time: options.time)
     policies = LivePolicies(retry: pipeline.retry, gates: pipeline.gates)
     hub = EventHub(time: options.time)
-    mailbox = Mailbox()
+    mailbox = Mailbox(probe: options.probe)
   }
 
   /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.

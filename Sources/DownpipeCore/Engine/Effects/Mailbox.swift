@@ -1,38 +1,7 @@
-/// The messages to the engine: outcomes of runs and rules of gates for its loop, and calls of users for its turns.
+/// The messages to the engine's loop: what callers ask for, outcomes of runs, and rules of gates.
 ///
 /// The number of messages is bounded by the number of senders that wait for an answer: callers and runs.
 final class Mailbox: Sendable {
-  /// What a caller waits for. It is called after the turn has published what has changed.
-  typealias Answer = @Sendable () -> Void
-
-  /// What callers ask for, which is done in a turn.
-  enum Call: Sendable {
-    case command(Command)
-    case addition(Addition)
-
-    /// Called if the loop has ended.
-    var refuse: Answer {
-      switch self {
-      case .command(let command): command.refuse
-      case .addition(let addition): { addition.answer(.failure(DownloadError.shutDown)) }
-      }
-    }
-  }
-
-  /// A command, which is carried out between two exchanges with the ledger.
-  struct Command: Sendable {
-    let perform: @Sendable (isolated Engine) async -> Answer
-    let refuse: Answer
-  }
-
-  /// Downloads to be added. Those of several callers are added together, beside the exchange of the turn.
-  struct Addition: Sendable {
-    let additions: [LedgerAddition]
-    /// Has to succeed in the same turn before the downloads are added.
-    let check: (@Sendable (isolated Engine) async throws -> Void)?
-    let answer: @Sendable (Result<[LedgerAddOutcome], any Error>) -> Void
-  }
-
   /// The messages since the loop last read them.
   struct Mail: Sendable {
     /// Runs whose work has ended, in order.
@@ -46,15 +15,37 @@ final class Mailbox: Sendable {
     /// The last two different rules that gates have reported, by the numbers of the gates. The last one alone would not say
     /// that a gate was closed for a moment, and that what waited for it may try again.
     var rules = OrderedTable<Int, [GateRule]>()
+    /// What callers ask for, in the order of their calls.
+    var calls: [Message] = []
+  }
+
+  /// What a caller asks for.
+  enum Message: Sendable {
+    case call(Call)
+    case addition(Addition)
+    /// The caller with this number was cancelled.
+    case cancelled(Int)
+
+    /// Says that the loop has ended.
+    func refuse() {
+      switch self {
+      case .call(let call): call.fail(DownloadError.shutDown)
+      case .addition(let addition): addition.answer(.failure(DownloadError.shutDown))
+      case .cancelled: break
+      }
+    }
   }
 
   private struct State {
     var mail = Mail()
-    var calls: [Call] = []
+    var lastCall = 0
     var hasNews = false
     var isClosed = false
   }
   private let state = Monitor(State())
+  private let probe: EngineProbe?
+
+  init(probe: EngineProbe? = nil) { self.probe = probe }
 
   // MARK: Posting
 
@@ -80,44 +71,88 @@ final class Mailbox: Sendable {
 
   func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
 
-  /// Performs a command in a turn, in which nothing is leased meanwhile, and returns its result.
-  /// - Throws: The errors of the command, and `.shutDown` if the loop has ended.
-  func perform<Value: Sendable>(
-    _ body: @escaping @Sendable (isolated Engine) async throws -> Value
+  // MARK: Calls
+
+  /// Calls for what is decided in a turn, in which nothing is leased, and returns what it ends with.
+  ///
+  /// - Parameters:
+  ///   - ids: The downloads that it concerns: earlier commands for them come first. `nil` for all.
+  ///   - reason: Why the run of the download is stopped at once, unless an earlier command has yet to decide; `nil` if it is
+  ///     not.
+  ///   - isContinuation: Whether it belongs to a command that was called before: it is not refused while the downloader
+  ///     stops.
+  ///   - decision: Gets the run that was stopped at once.
+  /// - Throws: What the command throws, `.shutDown`, and `CancellationError`. After a cancellation, what has begun may still
+  ///   be completed.
+  func call<Value: Sendable>(
+    for ids: Set<DownloadID>?, stopping reason: StopReason? = nil, isContinuation: Bool = false,
+    _ decision: @escaping @Sendable (Run?) -> Decision<Value>
   ) async throws -> Value {
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
-      let command = Command(
-        perform: { engine in
-          do {
-            let value = try await body(engine)
-            return { continuation.resume(returning: value) }
-          } catch {
-            return { continuation.resume(throwing: error) }
-          }
-        },
-        refuse: { continuation.resume(throwing: DownloadError.shutDown) })
-      post(.command(command))
+    if !isContinuation { probe?.note(.called) }
+    return try await call { number, answer in
+      .call(
+        Call(number: number, ids: ids, stopReason: reason, isContinuation: isContinuation, decision, answer))
+    }
+  }
+
+  /// Performs a job in a turn, as a part of what was called before.
+  /// - Throws: The errors of the job, and `.shutDown` if the loop has ended.
+  func perform<Value: Sendable>(
+    isContinuation: Bool = true, _ job: @escaping @Sendable (EngineContext, inout Changes) async throws -> Value
+  ) async throws -> Value {
+    try await call(for: [], isContinuation: isContinuation) { _ in
+      { _, _ in
+        .job { context, changes in
+          let value = try await job(context, &changes)
+          return { _, _ in .over(value) }
+        }
+      }
     }
   }
 
   /// Adds downloads in a turn.
-  /// - Parameter check: Performed in the same turn before; if it throws, nothing is added.
+  ///
+  /// - Parameters:
+  ///   - afterCommands: Whether earlier commands for these downloads come first.
+  ///   - check: Performed in the same turn before; if it throws, nothing is added.
   /// - Throws: The errors of `check` and of the ledger, and `.shutDown` if the loop has ended.
   func add(
-    _ additions: [LedgerAddition], if check: (@Sendable (isolated Engine) async throws -> Void)? = nil
+    _ additions: [LedgerAddition], afterCommands: Bool = true,
+    if check: (@Sendable (EngineContext) async throws -> Void)? = nil
   ) async throws -> [LedgerAddOutcome] {
-    try await withCheckedThrowingContinuation { continuation in
-      post(.addition(Addition(additions: additions, check: check) { continuation.resume(with: $0) }))
+    probe?.note(.called)
+    return try await call { number, answer in
+      .addition(
+        Addition(
+          number: number, additions: additions, isAfterCommands: afterCommands, check: check, answer: answer))
     }
   }
 
-  private func post(_ call: Call) {
-    var isClosed = false
-    change { state in
-      isClosed = state.isClosed
-      if !isClosed { state.calls.append(call) }
+  private func call<Value: Sendable>(
+    _ message: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> Message
+  ) async throws -> Value {
+    let number = state.update { state in
+      state.lastCall += 1
+      return state.lastCall
     }
-    if isClosed { call.refuse() }
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        post(message(number) { continuation.resume(with: $0) })
+        // It may have been cancelled before.
+        if Task.isCancelled { post(.cancelled(number)) }
+      }
+    } onCancel: {
+      post(.cancelled(number))
+    }
+  }
+
+  private func post(_ message: Message) {
+    var isClosed = false
+    change(forTurn: false) { state in
+      isClosed = state.isClosed
+      if !isClosed { state.mail.calls.append(message) }
+    }
+    if isClosed { message.refuse() }
   }
 
   private func change(forTurn: Bool = true, _ body: (inout State) -> Void) {
@@ -129,6 +164,9 @@ final class Mailbox: Sendable {
   }
 
   // MARK: Reading
+
+  /// Whether callers wait for the loop, for tests.
+  var hasCalls: Bool { state.read { !$0.mail.calls.isEmpty } }
 
   /// Waits for messages and returns them. Only the loop calls this. Cancelling the loop's task does not end the wait.
   func next() async -> Mail {
@@ -148,20 +186,12 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Removes and returns what callers have asked for, in the order of their calls.
-  func takeCalls() -> [Call] {
-    state.update { state in
-      defer { state.calls = [] }
-      return state.calls
-    }
-  }
-
   /// Rejects waiting and future calls.
   func close() {
     let calls = state.update { state in
       state.isClosed = true
-      defer { state.calls = [] }
-      return state.calls
+      defer { state.mail.calls = [] }
+      return state.mail.calls
     }
     for call in calls { call.refuse() }
   }

@@ -44,6 +44,15 @@ final class RemovedDownloads: Sendable {
     }
   }
 
+  /// Adds what another one has noted.
+  func add(_ summary: Summary) {
+    state.withLock { state in
+      state.pages += summary.pages
+      state.watched += summary.watched
+      state.count += summary.count
+    }
+  }
+
   /// Removes and returns everything.
   func taken() -> Summary {
     state.withLock { state in

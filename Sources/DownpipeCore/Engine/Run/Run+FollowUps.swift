@@ -17,15 +17,15 @@ extension Run {
       child.tags.insert(FollowUp.tag(of: lineage.root))
       return child
     }
-    let engine = try await perform { $0 }
-    try await engine.add(marked, following: lineage.root, atMost: limits.count) { [self] in try checkWorks() }
+    try checkWorks()
+    try await context.add(marked, following: lineage.root, atMost: limits.count) { [self] in try checkWorks() }
   }
 
   /// Makes the download wait for others, for a step; see ``ProcessingContext/wait(for:noting:)``.
   ///
   /// The note is saved with the outcome of this run, after the dependencies: a crash in between makes the step wait again.
   func wait(for others: Set<DownloadID>, noting note: StepNote?, of input: Artifact) async throws {
-    let isWaiting = try await perform { [id] engine in try await engine.wait(id, for: others) }
+    let isWaiting = try await context.wait(id, for: others) { [self] in try checkWorks() }
     guard isWaiting else { return }
     if let note { keep(note, of: input) }
     // What is begun goes on in the next run, which the ledger leases once the others have finished.
@@ -37,15 +37,5 @@ extension Run {
   /// stopped adds nothing more.
   private func checkWorks() throws {
     guard stopReason == nil, !isOver else { throw CancellationError() }
-  }
-
-  /// Performs a command of the run in a turn of the engine, unless the run has been stopped.
-  private func perform<Value: Sendable>(
-    _ body: @escaping @Sendable (isolated Engine) async throws -> Value
-  ) async throws -> Value {
-    try await context.mailbox.perform { [self] engine in
-      try checkWorks()
-      return try await body(engine)
-    }
   }
 }

@@ -1,19 +1,31 @@
-/// The commands that have been called and have not ended, in the order of their calls.
+/// The commands that have been called and are not over, in the order of their calls.
 ///
-/// A command takes its turns in the engine, and may have to wait for a run in between. Later commands for the same download
+/// A command decides when its turn comes, and may have to wait for runs in between. Later commands for the same download
 /// wait for its end, so that an earlier command never undoes what a later one has done.
 ///
 /// A command for one download is looked up by its download: ten thousand callers cost no more than one each.
 struct CommandQueue: Sendable {
-  /// A command that has not ended.
+  /// A command that is not over.
   struct Pending: Sendable {
     let number: Int
     /// The downloads that it concerns; `nil` for all.
-    fileprivate var ids: Set<DownloadID>?
-    /// Completed when the command has ended, or concerns less than before: those that wait for it look again.
-    fileprivate(set) var end = Completion()
+    fileprivate(set) var ids: Set<DownloadID>?
+    /// What it decides when its turn comes; `nil` while it decides.
+    fileprivate var decision: AnyDecision?
+    /// The runs that it waits for.
+    fileprivate var awaited: [Run] = []
+    fileprivate var comesBeforeLeases = false
+    /// Whether its caller was cancelled: it does not wait any longer.
+    fileprivate var isCancelled = false
+    fileprivate let fail: @Sendable (any Error) -> Void
 
     fileprivate func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
+  }
+
+  /// What waits for its turn.
+  enum Entry: Sendable {
+    case command(Int)
+    case addition(Addition)
   }
 
   /// By number.
@@ -22,86 +34,181 @@ struct CommandQueue: Sendable {
   private var numbers: [DownloadID: [Int]] = [:]
   /// The numbers of the commands that concern many or all, in ascending order. They are few.
   private var wide: [Int] = []
-  /// The runs for whose ends commands wait, by the numbers of the commands. They are no more than there are runs.
-  private var awaited: [Int: (run: Run, comesBeforeLeases: Bool)] = [:]
-  private var last = 0
+  /// The numbers of the commands that wait for runs.
+  private var waiting: Set<Int> = []
+  /// The numbers of the commands that wait for an earlier one, by its number.
+  private var blocked: [Int: [Int]] = [:]
+  /// What can be done in the next turn, in the order of the calls.
+  private(set) var ready: [Entry] = []
 
-  /// The number of commands that have not ended.
+  /// The number of commands that are not over.
   var count: Int { pending.count }
 
-  /// Adds a command that is called now, and returns its number.
-  /// - Parameter ids: The downloads that it concerns; `nil` for all.
-  mutating func begin(_ ids: Set<DownloadID>?) -> Int {
-    last += 1
-    pending[last] = Pending(number: last, ids: ids)
-    if let id = ids?.first, ids?.count == 1 { numbers[id, default: []].append(last) } else { wide.append(last) }
-    return last
+  /// Adds a command that was called.
+  mutating func begin(_ call: Call, _ decision: AnyDecision) {
+    let number = call.number
+    pending[number] = Pending(number: number, ids: call.ids, decision: decision, fail: call.fail)
+    func insert(in list: inout [Int]) { list.insert(number, at: list.lastIndex { $0 < number }.map { $0 + 1 } ?? 0) }
+    if let id = call.ids?.first, call.ids?.count == 1 {
+      insert(in: &numbers[id, default: []])
+    } else if call.ids?.isEmpty != true {
+      insert(in: &wide)
+    }
+    ready.append(.command(number))
+  }
+
+  /// Notes a command again, which then never ends: only as a ``Sabotage``.
+  mutating func keep(_ call: Call) { pending[-call.number] = Pending(number: -call.number, ids: []) { _ in } }
+
+  mutating func append(_ entry: Entry) { ready.append(entry) }
+
+  /// Removes and returns what can be done in this turn.
+  mutating func takeReady() -> [Entry] {
+    defer { ready = [] }
+    return ready
+  }
+
+  // MARK: Turns
+
+  /// Begins the turn of a command.
+  ///
+  /// - Parameter hasRun: Whether a download has a run: a command for all leaves these, in its first turn, to those that were
+  ///   called before.
+  /// - Returns: What the command decides; `nil` if an earlier one comes first, or the caller was cancelled.
+  mutating func takeTurn(of number: Int, mayBeLate: Bool, hasRun: (DownloadID) -> Bool) -> AnyDecision? {
+    guard let command = pending[number] else { return nil }
+    if !mayBeLate, let earlier = earlier(than: command, hasRun: hasRun) {
+      if command.isCancelled { fail(number, CancellationError()) } else { blocked[earlier, default: []].append(number) }
+      return nil
+    }
+    defer { pending[number]?.decision = nil }
+    return command.decision
+  }
+
+  private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
+    guard let ids = command.ids else { return last(before: command.number) { !hasRun($0) } }
+    return ids.count == 1
+      ? ids.first.flatMap { last(for: $0, before: command.number) }
+      : last(before: command.number, where: ids.contains)
+  }
+
+  /// Lets a command wait for the ends of runs; then its turn comes again.
+  /// - Returns: Whether it need not wait.
+  mutating func wait(_ number: Int, for runs: [Run], comesBeforeLeases: Bool, then decision: AnyDecision) -> Bool {
+    guard var command = pending[number] else { return false }
+    (command.decision, command.awaited) = (decision, runs)
+    command.comesBeforeLeases = comesBeforeLeases
+    pending[number] = command
+    if runs.allSatisfy(\.isOver) { return true }
+    if command.isCancelled { fail(number, CancellationError()) } else { waiting.insert(number) }
+    return false
+  }
+
+  /// Lets the commands go on whose runs have ended.
+  mutating func goOn() {
+    guard !waiting.isEmpty else { return }
+    for number in waiting.sorted() where pending[number]?.awaited.allSatisfy(\.isOver) == true {
+      waiting.remove(number)
+      ready.append(.command(number))
+    }
   }
 
   /// Notes that a command for all concerns only these downloads from now on.
   mutating func narrow(_ number: Int, to ids: Set<DownloadID>) {
-    guard let end = pending[number]?.end else { return }
     pending[number]?.ids = ids
-    pending[number]?.end = Completion()
-    end.complete()
+    unblock(number)
   }
 
-  /// Notes that a command waits for the end of a run, and then takes another turn.
-  /// - Parameter comesBeforeLeases: Whether that turn has to come before the next lease, because the download may be leased.
-  mutating func wait(_ number: Int, for run: Run, comesBeforeLeases: Bool) {
-    if pending[number] != nil { awaited[number] = (run, comesBeforeLeases) }
-  }
-
-  /// Ends a command: those that have waited for it take their turns. A second call has no effect.
-  /// - Returns: The run for whose end the command has waited; `nil` if it has not, or has ended before.
-  @discardableResult
-  mutating func end(_ number: Int) -> Run? {
-    guard let ended = pending.removeValue(forKey: number) else { return nil }
+  /// Ends a command: those that have waited for it take their turns.
+  mutating func end(_ number: Int) {
+    guard let ended = pending.removeValue(forKey: number) else { return }
+    waiting.remove(number)
     wide.removeAll { $0 == number }
     if let id = ended.ids?.first, let index = numbers[id]?.firstIndex(of: number) {
       numbers[id]?.remove(at: index)
       if numbers[id]?.isEmpty == true { numbers[id] = nil }
     }
-    ended.end.complete()
-    return awaited.removeValue(forKey: number)?.run
+    unblock(number)
   }
+
+  private mutating func unblock(_ number: Int) {
+    for later in blocked.removeValue(forKey: number) ?? [] { ready.append(.command(later)) }
+  }
+
+  // MARK: Ends
+
+  /// Ends the wait of a caller that was cancelled. What it has begun may still be completed.
+  mutating func cancel(_ number: Int) {
+    pending[number]?.isCancelled = true
+    if waiting.contains(number) { return fail(number, CancellationError()) }
+    for earlier in blocked.keys where blocked[earlier]?.contains(number) == true {
+      blocked[earlier]?.removeAll { $0 == number }
+      return fail(number, CancellationError())
+    }
+  }
+
+  /// Ends a command with an error.
+  mutating func fail(_ number: Int, _ error: any Error) {
+    let command = pending[number]
+    end(number)
+    command?.fail(error)
+  }
+
+  /// Refuses everything that is not over.
+  mutating func refuseAll() {
+    for number in pending.keys.sorted() { pending[number]?.fail(DownloadError.shutDown) }
+    for case .addition(let addition) in ready { addition.answer(.failure(DownloadError.shutDown)) }
+    self = CommandQueue()
+  }
+
+  // MARK: Earlier commands
 
   /// The commands that concern a download, in no order.
   private func all(for id: DownloadID) -> some Sequence<Pending> {
     [numbers[id] ?? [], wide].joined().lazy.compactMap { pending[$0] }.filter { $0.concerns(id) }
   }
 
-  /// Those of the downloads that a command concerns which has not ended.
+  /// Those of the downloads that a command concerns which is not over.
   func concerned(of ids: [DownloadID]) -> Set<DownloadID> {
     guard !pending.isEmpty else { return [] }
     return Set(ids.filter { id in all(for: id).contains { _ in true } })
   }
 
-  /// The number of commands that have not ended and concern a download.
+  /// The number of commands that are not over and concern a download.
   func count(for id: DownloadID) -> Int { all(for: id).reduce(0) { count, _ in count + 1 } }
 
   /// Whether all earlier commands for a run's download only wait for its end, so that a later one may stop it at once.
   func permitStop(of run: Run, by number: Int) -> Bool {
-    all(for: run.id).allSatisfy { $0.number >= number || awaited[$0.number]?.run === run }
+    all(for: run.id).allSatisfy { command in
+      command.number >= number || (waiting.contains(command.number) && command.awaited.contains { $0 === run })
+    }
   }
 
   /// Whether a command takes its next turn before the next lease because the run has ended that it waited for, or ends
   /// now.
   /// - Parameter ending: The runs that end now.
   func isTurnDue(after ending: [Exchange.UnsavedRun]) -> Bool {
-    awaited.values.contains { run, comesBeforeLeases in
-      comesBeforeLeases && (run.isOver || ending.contains { $0.run === run })
+    waiting.contains { number in
+      guard let command = pending[number], command.comesBeforeLeases else { return false }
+      return command.awaited.allSatisfy { run in run.isOver || ending.contains { $0.run === run } }
     }
+      || ready.contains { entry in
+        if case .command(let number) = entry { pending[number]?.comesBeforeLeases == true } else { false }
+      }
+  }
+
+  /// Those of the runs that earlier commands have not finished with.
+  func contested(_ runs: [Run], by number: Int) -> Set<DownloadID> {
+    Set(runs.map(\.id).filter { last(for: $0, before: number) != nil })
   }
 
   /// The last one of the earlier commands that concern a download; `nil` if there is none.
-  func last(for id: DownloadID, before number: Int) -> Pending? {
-    all(for: id).filter { $0.number < number }.max { $0.number < $1.number }
+  private func last(for id: DownloadID, before number: Int) -> Int? {
+    all(for: id).map(\.number).filter { $0 < number }.max()
   }
 
   /// The last one of the earlier commands that concern all downloads, or one for which a condition is true.
-  func last(before number: Int, where condition: (DownloadID) -> Bool) -> Pending? {
-    pending.values.filter { $0.number < number && $0.ids?.contains(where: condition) ?? true }
-      .max { $0.number < $1.number }
+  private func last(before number: Int, where condition: (DownloadID) -> Bool) -> Int? {
+    pending.values.filter { $0.number < number && $0.ids?.contains(where: condition) ?? true }.map(\.number).max()
   }
 }

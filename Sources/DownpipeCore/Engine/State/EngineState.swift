@@ -11,6 +11,14 @@ struct EngineState: Sendable {
   var waits = Waits()
   var outbox = Outbox()
   var commands = CommandQueue()
+  /// The turn in progress, or the next one.
+  var turn = Turn()
+  /// Downloads that the next exchange adds.
+  var additions: [Addition] = []
+  var idleWaiters = IdleWaiters()
+  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
+  /// check whether the records are gone.
+  var lostRemovals: [DownloadID: DownloadRecord] = [:]
   var reasons = WaitingReasons()
   /// Downloads whose states have changed in this turn, or could not be read from the ledger.
   var unpublished = Unpublished()
@@ -19,7 +27,7 @@ struct EngineState: Sendable {
   /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
   var abandoned: [Run] = []
   var mode: Mode
-  /// Handed to runs. Of what is in it, decisions use only the options, the location of the storage, and names.
+  /// Handed to runs and jobs. Decisions use the options, names and paths, and ask the hub who is watched.
   let context: EngineContext
   private var effects: [Effect] = []
 
@@ -91,6 +99,9 @@ struct EngineState: Sendable {
     case .cleanedUp(let run): abandoned.append(run)
     case .reported(let gate, let rule): if gates.report(rule, of: gate) { noteGates() }
     case .stop: stop()
+    case .called(let call): take(call)
+    case .added(let addition): take(addition)
+    case .cancelledCall(let number): cancelCall(number)
     case .turnEnded: mode.isTakingTurn = false
     case .exchanged(let answer, let changed, let removed): take(answer, changed: changed, removed: removed, at: instant)
     case .fired(let timer, let due): fire(timer, due, at: instant)
@@ -130,7 +141,7 @@ struct EngineState: Sendable {
 
   /// Begins what the news asks for.
   private mutating func look(_ audience: Audience, needsTurn: Bool, at instant: Instant) {
-    if needsTurn { mode.mustTakeTurn = true }
+    if needsTurn || !commands.ready.isEmpty { mode.mustTakeTurn = true }
     if mode.mustEnforceGates {
       mode.mustEnforceGates = false
       for run in slots.runs.values { enforceGates(for: run) }

@@ -11,6 +11,10 @@ extension EngineState {
     case reported(gate: Int, GateRule)
     /// The downloader is shut down, or its task was cancelled.
     case stop
+    case called(Call)
+    case added(Addition)
+    /// The caller with this number does not wait any longer.
+    case cancelledCall(Int)
     case turnEnded
     /// The ledger has answered an exchange.
     ///
@@ -49,7 +53,7 @@ extension EngineState {
     case cleanUp(Run)
     /// Tell that the outcome of a run could not be saved.
     case announceUnsaved(Run, DownloadError)
-    /// Do what waits for the ledger, then answer with ``Message/turnEnded``.
+    /// Perform the jobs of ``EngineState/nextJob(at:)``, then answer with ``Message/turnEnded``.
     case takeTurn
     case watch(WatchedGate)
     /// Answer with ``Message/fired(_:_:)`` at the instant.
@@ -58,6 +62,13 @@ extension EngineState {
     case askRoom
     /// Look for changes by other processes, then answer with ``Message/lookedForOthers(mayMatter:)``.
     case lookForOthers
+    case publish(Publication)
+    /// Publish the state of a run again, because its request has changed.
+    case announcePresentState(Run)
+    /// Let callers go on.
+    case answer([Answer])
+    /// Start to lease shares of rates if a policy needs them.
+    case leaseSharedRates
     /// Read the downloads that waited before there was a watcher.
     case fillReasons
     /// Tell how far the running downloads have come.

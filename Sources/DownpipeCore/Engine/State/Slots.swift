@@ -117,6 +117,9 @@ struct Slots: Sendable {
   /// The runs whose records match a filter.
   func runs(matching filter: DownloadFilter) -> [Run] { runs.values.filter { $0.read(filter.matches) } }
 
+  /// The requests of all runs.
+  var requests: OrderedTable<DownloadID, DownloadRequest> { runs.mapValues { $0.read { $0.request } } }
+
   func runs(in selection: LedgerSelection) -> [Run] {
     switch selection {
     case .matching(let filter): runs(matching: filter)

@@ -232,7 +232,7 @@ final class StateModel {
     case .sleep(let due, .due): timers.append((.due, due))
     case .sleep(let due, .admission): timers.append((.admission, due))
     case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .reportProgress, .renewLeases,
-      .maintain:
+      .maintain, .publish, .announcePresentState, .answer, .leaseSharedRates:
       break
     }
   }

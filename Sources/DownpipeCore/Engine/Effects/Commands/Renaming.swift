@@ -1,39 +1,57 @@
 // Renaming downloads, and the files of finished downloads.
 extension Engine {
   /// Renames a download; the file of a finished download is renamed in its folder.
-  func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
-    try checkOpen()
+  nonisolated func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     let name = SafeFileName.make(fromTitle: name)
-    return try await takeTurns(for: id) { engine in
-      try await engine.rankOnce()
-      return try await engine.renameInTurn(id, to: name)
+    return try await context.mailbox.call(for: [id]) { _ in
+      { state, instant in try state.rankOnce(at: instant) { state, _ in state.rename(id, to: name) } }
     }
   }
+}
 
-  private func renameInTurn(_ id: DownloadID, to name: String) async throws -> TurnResult<DownloadStatus> {
-    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
-    guard record.phase == .finished, state.slots.runs[id] == nil else {
-      return try await change(id) { $0.destination.setName(name) }
-    }
-    return .over(try await renameFile(of: record, to: name))
+extension Engine {
+  /// Finishes interrupted renames before the loop begins.
+  func finishRenaming() async {
+    var changes = Changes()
+    await context.finishRenaming(&changes)
+    decide { [changes] state, _ in state.note(changes) }
   }
+}
 
-  private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
-    let record = await renamed(record)
+extension EngineState {
+  fileprivate mutating func rename(_ id: DownloadID, to name: String) -> Next<DownloadStatus> {
+    .job { [isRunning = slots.runs[id] != nil] context, changes in
+      let record = try await context.existing(id)
+      guard record.phase == .finished, !isRunning else {
+        return { state, _ in
+          try state.change(id, { $0.destination.setName(name) }) { state, _ in state.rename(id, to: name) }
+        }
+      }
+      let renamed = try await context.renameFile(of: record, to: name, &changes)
+      return { state, instant in .over(state.status(of: renamed, at: instant)) }
+    }
+  }
+}
+
+extension EngineContext {
+  fileprivate func renameFile(
+    of record: DownloadRecord, to name: String, _ changes: inout Changes
+  ) async throws -> DownloadRecord {
+    let record = await renamed(record, &changes)
     guard let stored = record.steps.artifact, stored.path != nil else {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
-    let artifact = try context.storage.artifact(from: stored)
+    let artifact = try storage.artifact(from: stored)
     if let url = artifact.remoteURL {
       throw DownloadError(
         .invalidRequest, "“\(record.id)” has no file to rename: it is at \(url.redacted), and not on this machine")
     }
-    guard await context.storage.contains(artifact) else {
+    guard await storage.contains(artifact) else {
       throw DownloadError(
         .storage, "the file of “\(record.id)” no longer exists or was replaced: add the download again")
     }
     try await keep(RenameNote(name: name), of: record.id)
-    return try await moveFile(of: record, artifact, to: name, prior: nil)
+    return try await moveFile(of: record, artifact, to: name, prior: nil, &changes)
   }
 
   /// Saves a note in the ledger before the file moves: after a crash the next start finishes the rename.
@@ -43,9 +61,8 @@ extension Engine {
   }
 
   private func moveFile(
-    of record: DownloadRecord, _ artifact: Artifact, to name: String, prior: RenameNote?
-  ) async throws -> DownloadStatus {
-    let storage = context.storage
+    of record: DownloadRecord, _ artifact: Artifact, to name: String, prior: RenameNote?, _ changes: inout Changes
+  ) async throws -> DownloadRecord {
     let id = record.id
     let processing = ProcessingContext(
       request: record.request, workspace: nil, priorNote: prior?.storageNote, durability: storage.durability,
@@ -75,54 +92,31 @@ extension Engine {
       }
     } catch {
       // The file has moved: the ledger has to say so as soon as it can.
-      state.mode.mustFinishRenaming = true
-      restLedger()
+      (changes.mustFinishRenaming, changes.mustRest) = (true, true)
       throw error
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
-    noteChange(of: CollectionOfOne(id))
-    return status(of: record)
+    changes.ids.append(id)
+    return record
   }
 
   /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
   /// work.
-  func finishRenaming() async {
-    state.mode.mustFinishRenaming = false
+  func finishRenaming(_ changes: inout Changes) async {
     guard let records = try? await store.unsettledMoves() else {
-      state.mode.mustFinishRenaming = true
-      return restLedger()
+      return (changes.mustFinishRenaming, changes.mustRest) = (true, true)
     }
-    for record in records where belongsHere(record) { _ = await renamed(record) }
+    for record in records where belongsHere(record) { _ = await renamed(record, &changes) }
   }
 
   /// Finishes an interrupted rename of a record's file, in a turn, and returns the record. If that fails, the record is
   /// unchanged.
-  func renamed(_ record: DownloadRecord) async -> DownloadRecord {
+  func renamed(_ record: DownloadRecord, _ changes: inout Changes) async -> DownloadRecord {
     guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
-      let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
-      (try? await moveFile(of: record, artifact, to: note.name, prior: note)) != nil
+      let stored = record.steps.artifact, let artifact = try? storage.artifact(from: stored),
+      (try? await moveFile(of: record, artifact, to: note.name, prior: note, &changes)) != nil
     else { return record }
     return (try? await store.record(record.id)) ?? record
-  }
-
-  /// The artifact of a finished download if it no longer exists; otherwise `nil`. Not in a turn, because the disk may
-  /// not answer.
-  func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
-    var record = record
-    if record.steps.note != nil {
-      // It was read before or during a rename.
-      let id = record.id
-      let present = try? await context.mailbox.perform { engine -> DownloadRecord? in
-        guard let present = try await engine.store.record(id), present.phase == .finished else { return nil }
-        return await engine.renamed(present)
-      }
-      guard let present = present ?? nil else { return nil }
-      record = present
-    }
-    // An artifact in memory ends with its process and does not count as lost.
-    guard let stored = record.steps.artifact, stored.path != nil else { return nil }
-    guard let artifact = try? context.storage.artifact(from: stored) else { return stored }
-    return await context.storage.contains(artifact) ? nil : stored
   }
 }
 

@@ -2,7 +2,7 @@ extension Engine {
   /// Copies the bytes on disk to a new file, and returns it with the representation of the bytes.
   func exportPartial(_ id: DownloadID, to path: String) async throws -> PartialExport {
     try checkOpen()
-    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+    let record = try await context.existing(id)
     guard state.slots.runs[id] == nil, !record.phase.isActive else {
       throw DownloadError(.inUse, "“\(id)” is being transferred: pause it first")
     }

@@ -1,0 +1,146 @@
+internal import Foundation
+
+// Commands for many downloads.
+//
+// A filter is judged once, in the turn that begins the command: the ledger changes the matching downloads
+// that no owner holds in one transaction, and the matching runs are stopped. Nothing is leased in between. What follows
+// concerns only the downloads of these runs, so a download that matches later, such as one that a stopped run or a free
+// slot has put into the phase of the filter, is not affected.
+extension Engine {
+  /// Applies a command to the downloads that match a filter.
+  /// - Returns: The number of downloads that have changed.
+  nonisolated func apply(_ command: LifecycleCommand, to filter: DownloadFilter) async throws -> Int {
+    let done = try await context.mailbox.call(for: nil) { _ in
+      { state, _ in state.apply(command, to: .matching(filter), after: BulkResult()) }
+    }
+    if done.needsSweep { try await removePartials(ofCancelled: filter) }
+    return done.count
+  }
+
+  /// Deletes the partials of any number of cancelled downloads, a page at a time.
+  private nonisolated func removePartials(ofCancelled filter: DownloadFilter) async throws {
+    var cancelled = filter
+    cancelled.phases = [.cancelled]
+    // The ledger hands out all keys at once. Pages by offset would leave out downloads when others are restarted, and
+    // each would cost more than the one before.
+    let removals = RemovedDownloads()
+    _ = try await context.store.remove(.matching(cancelled)) { [location = context.storage.location] record in
+      if record.belongs(to: location) { removals.note(record) }
+      return false
+    }
+    for page in removals.taken().pages {
+      try await context.mailbox.call(for: [], isContinuation: true) { _ in
+        { state, _ in
+          .job { [running = Set(state.slots.runs.keys)] context, _ in
+            await context.removePartials(ofCancelled: page.keys.map(\.id), except: running)
+            return { _, _ in .over(()) }
+          }
+        }
+      }
+    }
+  }
+
+  // MARK: Changing requests
+
+  /// Changes the requests of the downloads that match a filter, in one transaction of the ledger; those that earlier
+  /// commands have not finished with are changed after these, in another.
+  /// - Returns: The number of downloads that have changed.
+  nonisolated func updateAll(
+    _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> Int {
+    try await context.mailbox.call(for: nil) { _ in
+      { state, instant in
+        try state.rankOnce(at: instant) { state, _ in state.change(.matching(filter), change, after: 0) }
+      }
+    }
+  }
+}
+
+/// What the turns of a command for many downloads have done.
+struct BulkResult: Sendable {
+  /// The number of downloads that have changed.
+  var count = 0
+  /// Whether more downloads were cancelled than the ledger has named.
+  var needsSweep = false
+}
+
+extension EngineState {
+  /// Applies an event to the downloads of a selection that do not run, and stops runs: all of them, but those that earlier
+  /// commands concern in a later turn. It waits, too, for those that have ended but are not saved.
+  /// - Parameter earlier: What earlier turns of the command have done.
+  mutating func apply(
+    _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: BulkResult
+  ) -> Next<BulkResult> {
+    let runs = slots.runs(in: selection)
+    let contested = commands.contested(runs, by: turn.command)
+    let awaited = runs.filter {
+      command.stopReason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id)
+    }
+    let (idle, running) = (slots.idle(in: selection), Set(slots.runs.keys))
+    return .job { context, changes in
+      // The ledger comes first: if it fails, no run is stopped.
+      let result = try await context.transition(idle, command.event, running: running, &changes)
+      var done = earlier
+      done.count += result.count
+      if command.event == .cancel, result.count > result.ids.count { done.needsSweep = true }
+      return { [done] state, _ in
+        let own = awaited.filter { !contested.contains($0.id) }
+        if let reason = command.stopReason { for run in own { run.stop(reason) } }
+        state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
+        return .wait(for: own) { state, _ in
+          // The first ones are for earlier commands to end, others have ended for another reason.
+          let rest = awaited.filter { contested.contains($0.id) || !command.isDoneAmongMany(by: $0) }.map(\.id)
+          var done = done
+          done.count += awaited.count - rest.count
+          return rest.isEmpty ? .over(done) : state.apply(command, to: .ids(rest.sorted()), after: done)
+        }
+      }
+    }
+  }
+
+  /// - Parameter earlier: The number of downloads that earlier turns of the command have changed.
+  fileprivate mutating func change(
+    _ selection: LedgerSelection, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void,
+    after earlier: Int
+  ) -> Next<Int> {
+    let contested = commands.contested(slots.runs(in: selection), by: turn.command)
+    let (pipeline, location, before) = (stages.current.pipeline, context.storage.location, slots.requests)
+    return .job { context, changes in
+      let result = try await context.store.update(selection, at: context.time.date) { record in
+        guard record.belongs(to: location), !contested.contains(record.id) else { return }
+        let destination = record.request.destination
+        try record.changeRequest(change, checkedBy: pipeline)
+        // Runs that begin to publish would have to be waited for, one by one.
+        guard record.request.destination == destination else {
+          throw DownloadError(
+            .invalidRequest,
+            "“\(record.id)”: the destinations of many downloads cannot be changed together: update each")
+        }
+      }
+      // Some may have been released before their due times; the turn looks at them after this command.
+      changes.mayHaveDelayed = result.count > 0
+      changes.updates.append(result)
+      // The result has a bounded number of ids; there are few runs.
+      let records = (try? await context.store.records(of: Array(before.keys))) ?? []
+      return { state, _ in
+        state.takeOverChanges(records, since: before)
+        state.commands.narrow(state.turn.command, to: contested)
+        guard !contested.isEmpty else { return .over(earlier + result.count) }
+        return .wait(for: []) { state, _ in
+          state.change(.ids(contested.sorted()), change, after: earlier + result.count)
+        }
+      }
+    }
+  }
+
+  private mutating func takeOverChanges(
+    _ records: [DownloadRecord], since before: OrderedTable<DownloadID, DownloadRequest>
+  ) {
+    for record in records {
+      guard let run = slots.runs[record.id] else { continue }
+      let old = run.read { $0.request }
+      takeOver(record, since: before[record.id])
+      if context.hub.isWatched(run.id), run.read({ $0.request }) != old { add(.announcePresentState(run)) }
+    }
+  }
+}

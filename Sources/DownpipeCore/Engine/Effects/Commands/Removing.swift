@@ -1,0 +1,215 @@
+// Removing downloads.
+//
+// The records are removed and the removals are published in the same turn. Files are deleted afterwards. An id can be
+// added again meanwhile, so what happens after that turn must not concern the download that has the id then. Partials
+// have a generation, so they need no turn; only that of a run that was stopped by the removal is deleted in the turn that
+// ends the run, before the caller goes on.
+extension Engine {
+  /// The number of files that are deleted in one turn.
+  private static let filesInTurn = 100
+
+  /// Removes a download after stopping its run.
+  nonisolated func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
+    let removal = try await context.mailbox.call(for: [id], stopping: .remove) { stopped in
+      { state, _ in state.remove(id, deletingFile: deletingFile, after: stopped.map { [$0] } ?? []) }
+    }
+    try await deleteFiles(of: removal.records)
+    let left = deletingFile ? removal.ended.last(where: \.wasRemoved)?.leftArtifact : nil
+    if let left { try await context.storage.remove(try context.storage.artifact(from: left)) }
+    return removal.hasRemoved
+  }
+
+  /// Removes the downloads that match a filter.
+  /// - Returns: The number of downloads that were removed.
+  nonisolated func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
+    // Also after an error: what was removed before has to be deleted.
+    let removed = RemovedDownloads()
+    var (ended, failure): ([Run], (any Error)?) = ([], nil)
+    do {
+      ended = try await context.mailbox.call(for: nil) { _ in
+        { state, _ in state.remove(.matching(filter), deletingFiles: deletingFiles, noting: removed, after: []) }
+      }
+    } catch {
+      failure = error
+    }
+    let records = removed.taken()
+    do { try await deleteFiles(of: records) } catch { failure = failure ?? error }
+    for left in ended.compactMap(\.leftArtifact) where deletingFiles {
+      do {
+        try await context.storage.remove(try context.storage.artifact(from: left))
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
+    return records.count + ended.count
+  }
+
+  /// Deletes the partials and the files of removed downloads.
+  /// - Throws: The first error, after everything else has been deleted.
+  private nonisolated func deleteFiles(of removed: RemovedDownloads.Summary) async throws {
+    var failure: (any Error)?
+    for page in removed.pages {
+      do { try await context.deletePartials(of: page) } catch { failure = failure ?? error }
+      let artifacts = page.artifacts
+      for start in stride(from: 0, to: artifacts.count, by: Self.filesInTurn) {
+        let batch = Array(artifacts[start..<min(start + Self.filesInTurn, artifacts.count)])
+        do { try await context.mailbox.perform { context, _ in try await context.delete(batch) } } catch {
+          failure = failure ?? error
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+}
+
+/// What a command has removed.
+struct Removal: Sendable {
+  var records = RemovedDownloads.Summary()
+  /// The runs that the command has stopped or waited for.
+  var ended: [Run] = []
+
+  /// Whether there was a download to remove.
+  var hasRemoved: Bool { records.count > 0 || ended.contains(where: \.wasRemoved) }
+}
+
+extension EngineState {
+  /// - Parameter ended: The runs that the command has stopped or waited for.
+  mutating func remove(_ id: DownloadID, deletingFile: Bool, after ended: [Run]) -> Next<Removal> {
+    if let run = slots.runs[id] {
+      run.stop(.remove)
+      return .wait(for: [run]) { state, _ in
+        // What has the id then was added later.
+        run.wasRemoved
+          ? .over(Removal(ended: ended + [run]))
+          : state.remove(id, deletingFile: deletingFile, after: ended + [run])
+      }
+    }
+    // Its outcome may have been on its way to the ledger: then its record was removed before this turn.
+    return .job { [lost = lostRemovals[id]] context, changes in
+      let records = try await context.forget(id, deletingFile: deletingFile, knowing: lost, &changes)
+      return { state, _ in
+        state.lostRemovals[id] = nil
+        return .over(Removal(records: records, ended: ended))
+      }
+    }
+  }
+
+  /// Removes the downloads of a selection that do not run, and stops the others.
+  ///
+  /// - Parameters:
+  ///   - removed: Notes what the command removes.
+  ///   - earlier: The runs whose downloads were removed at their ends.
+  /// - Returns: These runs.
+  fileprivate mutating func remove(
+    _ selection: LedgerSelection, deletingFiles: Bool, noting removed: RemovedDownloads, after earlier: [Run]
+  ) -> Next<[Run]> {
+    let runs = slots.runs(in: selection)
+    let (running, location) = (Set(slots.runs.keys), context.storage.location)
+    let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }
+    let mustFinishRenaming = deletingFiles && mode.mustFinishRenaming
+    if mustFinishRenaming { mode.mustFinishRenaming = false }
+    return .job { context, changes in
+      // The files may be at their new places without the ledger's knowledge.
+      if mustFinishRenaming { await context.finishRenaming(&changes) }
+      // Downloads that other owners run, and downloads at other locations, are not removed.
+      removed.add(
+        try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) { record in
+          !running.contains(record.id) && record.belongs(to: location)
+        })
+      return { state, _ in
+        for record in lost { state.lostRemovals[record.id] = nil }
+        for run in runs { run.stop(.remove) }
+        state.commands.narrow(state.turn.command, to: Set(runs.map(\.id)))
+        return .wait(for: runs) { state, _ in
+          let ended = earlier + runs.filter(\.wasRemoved)
+          // These have ended for another reason.
+          let rest = runs.filter { !$0.wasRemoved }.map(\.id)
+          guard !rest.isEmpty else { return .over(ended) }
+          return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removed, after: ended)
+        }
+      }
+    }
+  }
+}
+
+extension EngineContext {
+  /// Removes a record of this location, or a damaged record.
+  ///
+  /// - Parameter lost: The record, if an earlier removal has failed.
+  fileprivate func forget(
+    _ id: DownloadID, deletingFile: Bool, knowing lost: DownloadRecord?, _ changes: inout Changes
+  ) async throws -> RemovedDownloads.Summary {
+    do {
+      if let record = try await record(id) {
+        // The file may be at its new place without the ledger's knowledge.
+        if deletingFile { _ = await renamed(record, &changes) }
+      } else if lost == nil {
+        return RemovedDownloads.Summary()
+      }
+    } catch {
+      // A damaged record cannot be read, but it can be removed. All records are read only to find out.
+      guard try await store.damaged().contains(where: { $0.id == id }) else { throw error }
+    }
+    return try await forget(.ids([id]), deletingFiles: deletingFile, knowing: lost.map { [$0] } ?? [], &changes)
+  }
+
+  /// Removes the record of a run that was stopped by a removal. This is part of a turn, so it deletes no published file,
+  /// for which it would have to wait for itself.
+  /// - Parameter lost: Its record, if an earlier removal has failed.
+  /// - Returns: `false` if the ledger has failed. The caller tries again, and the record may be removed all the same.
+  func removeRecord(of run: Run, knowing lost: DownloadRecord?, _ changes: inout Changes) async -> Bool {
+    let removed = try? await forget(
+      .ids([run.id]), deletingFiles: false, knowing: lost.map { [$0] } ?? [], &changes)
+    if let removed, removed.count > 0 {
+      run.wasRemoved = true
+      for page in removed.pages { try? await deletePartials(of: page) }
+    } else {
+      // The download stays cancelled.
+      run.announce(state: .cancelled)
+    }
+    return removed != nil
+  }
+
+  /// Removes records in a turn.
+  /// - Parameter lost: The records of downloads whose removal has failed.
+  fileprivate func forget(
+    _ selection: LedgerSelection, deletingFiles: Bool, knowing lost: [DownloadRecord],
+    _ changes: inout Changes, where isRemoved: @escaping @Sendable (DownloadRecord) -> Bool = { _ in true }
+  ) async throws -> RemovedDownloads.Summary {
+    let removals = RemovedDownloads(of: hub, withFiles: deletingFiles)
+    // The ledger may have removed them all the same.
+    for record in lost where try await store.record(record.id) == nil { removals.note(record) }
+    do {
+      _ = try await store.remove(selection) { record in
+        guard isRemoved(record) else { return false }
+        removals.note(record)
+        return true
+      }
+    } catch {
+      changes.maybeRemoved.append(removals.taken())
+      throw error
+    }
+    let removed = removals.taken()
+    changes.removed.append(removed)
+    return removed
+  }
+
+  fileprivate func deletePartials(of page: RemovedPage) async throws {
+    var failure: (any Error)?
+    for key in page.keys { do { try await storage.removePartial(key) } catch { failure = failure ?? error } }
+    if let failure { throw failure }
+  }
+
+  /// Deletes the files of removed downloads. Done in a turn, so that no download starts and publishes meanwhile.
+  fileprivate func delete(_ artifacts: [(id: DownloadID, artifact: StoredArtifact)]) async throws {
+    // If an id was added again, the file at the path may be the new one.
+    let known = Set(try await store.records(of: artifacts.map(\.id)).map(\.id))
+    var failure: (any Error)?
+    for (id, stored) in artifacts where !known.contains(id) {
+      let artifact = storage.shownArtifact(from: stored)
+      do { try await storage.remove(artifact) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
+  }
+}

@@ -1,0 +1,66 @@
+internal import Foundation
+
+// Starting downloads by hand.
+extension Engine {
+  /// Starts a download even if a limit is reached, and preempts other downloads if requested.
+  /// - Returns: Whether the download runs now.
+  nonisolated func start(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
+    let started = try await context.mailbox.call(for: [id]) { _ in
+      { state, _ in state.start(id, preempting: preemption) }
+    }
+    for run in started.victims { try await run.waitForEndUnlessCancelled() }
+    return started.isRunning
+  }
+}
+
+private struct Started: Sendable {
+  var isRunning = true
+  /// The preempted runs.
+  var victims: [Run] = []
+}
+
+extension EngineState {
+  fileprivate mutating func start(_ id: DownloadID, preempting preemption: Preemption) -> Next<Started> {
+    if let run = slots.runs[id] {
+      guard slots.candidate(of: run) == nil || run.stopReason != nil else { return .over(Started()) }
+      return .wait(for: [run], comesBeforeLeases: true) { state, _ in state.start(id, preempting: preemption) }
+    }
+    return .job { context, changes in
+      _ = try await context.existing(id)
+      // A paused or failed download becomes waiting, and a download that waits for a time becomes due.
+      let isResumed = try await context.transition(.ids([id]), .resume, &changes).count > 0
+      return { state, instant in
+        guard isResumed, !state.mode.isSuspended, !state.mode.isStopping else {
+          return .over(Started(isRunning: false))
+        }
+        return state.leaseByHand(id, preempting: preemption, at: instant)
+      }
+    }
+  }
+
+  private mutating func leaseByHand(
+    _ id: DownloadID, preempting preemption: Preemption, at instant: Instant
+  ) -> Next<Started> {
+    let rules = gates.rules
+    let request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
+    return .job { context, changes in
+      let leased: [DownloadRecord]
+      do { leased = try await context.store.lease(request) } catch {
+        changes.mustRest = true
+        return { state, _ in
+          state.mode.mayHoldUnknown = true
+          throw error
+        }
+      }
+      return { state, instant in
+        guard let record = leased.first else {
+          state.publishLater([id])
+          return .over(Started(isRunning: false))
+        }
+        return .over(
+          Started(
+            victims: state.startByHand(record, leasedAt: request.instant, preempting: preemption, at: instant)))
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+internal import Synchronization
+
+// The job of a turn that saves outcomes, adds downloads and leases downloads.
+extension EngineState {
+  private mutating func takeAdditions() -> Additions {
+    defer { additions = [] }
+    return Additions(all: additions, before: additions.isEmpty ? OrderedTable() : slots.requests)
+  }
+
+  /// Saves outcomes in the ledger, adds downloads and leases downloads.
+  mutating func beginExchangeJob(at instant: Instant) -> Job? {
+    let exchange = beginExchange(at: instant)
+    guard exchange != nil || !additions.isEmpty else { return nil }
+    turn.isRepeated = true
+    guard let exchange else { return addWaiting() }
+    return Job { [additions = takeAdditions()] context, _ in
+      // In a task of its own, which is not cancelled: what has been saved would not be known. The ledger adds meanwhile, in
+      // the same transaction if it can.
+      let task = context.executors.start { await exchange.perform(in: context) }
+      let added = await context.add(additions)
+      return (await task.value, added)
+    } then: { state, instant, found in
+      state.conclude(found.0, found.1, at: instant)
+    }
+  }
+
+  /// Adds what callers have asked for.
+  mutating func addWaiting() -> Job {
+    Job { [additions = takeAdditions()] context, _ in
+      await context.add(additions)
+    } then: { state, instant, added in
+      state.take(added, at: instant)
+      return nil
+    }
+  }
+
+  /// Takes the answer of the ledger, after what has to be done between the commit of outcomes and the ends of their runs.
+  private mutating func conclude(_ answer: Exchange.Answer, _ added: Added, at instant: Instant) -> Job? {
+    var added = added
+    if case .success(let exchange) = answer.result {
+      for record in exchange.leased { added.before[record.id] = record.request }
+    }
+    let ending = answer.runsToEnd(isStopping: mode.isStopping)
+    // Done here, so that it is done even if the caller was cancelled. Earlier commands that have waited for the run come
+    // first.
+    let removed = ending.filter { $0.stopReason == .remove && commands.count(for: $0.id) < 2 }
+    let emptied = ending.filter { run in
+      run.state.withLock { $0.mayHoldBytes && $0.record.checkpoint.ranges.isEmpty }
+    }
+    let conclusion: Job.Conclusion = { [added] state, instant in
+      state.receive(
+        .exchanged(answer, changed: added.changed, removed: Set(removed.map(ObjectIdentifier.init))), at: instant)
+      state.take(added, at: instant)
+      return nil
+    }
+    guard !removed.isEmpty || !emptied.isEmpty else { return conclusion(&self, instant) }
+    return Job { [lost = lostRemovals] context, changes in
+      var failed: [Run] = []
+      for run in removed where await !context.removeRecord(of: run, knowing: lost[run.id], &changes) {
+        failed.append(run)
+      }
+      for run in emptied { try? await context.storage.removePartial(run.key) }
+      return failed
+    } then: { state, instant, failed in
+      for run in removed { state.lostRemovals[run.id] = nil }
+      for run in failed { state.lostRemovals[run.id] = run.record }
+      return conclusion(&state, instant)
+    }
+  }
+
+  /// Tells runs and watchers about additions.
+  mutating func take(_ added: Added, at instant: Instant) {
+    turn.answers += added.answers
+    guard !added.outcomes.isEmpty else { return }
+    mode.mayLease = true
+    // A run whose download was added twice in this turn takes over what the later addition has made of it.
+    var latest: [DownloadID: DownloadRecord] = [:]
+    for outcome in added.outcomes {
+      let record = outcome.record
+      if slots.runs[record.id] != nil { latest[record.id] = record }
+      if !outcome.isNew { noteDelay(of: record) }
+      // A watcher that comes later learns why they wait even if nothing else happens.
+      if !record.request.after.isEmpty { reasons.mayHaveChanged = true }
+    }
+    for outcome in added.outcomes {
+      let record = outcome.record
+      if slots.runs[record.id] != nil {
+        guard let last = latest.removeValue(forKey: record.id) else { continue }
+        takeOver(last, since: added.before[record.id])
+        reasons.noteChange(of: CollectionOfOne(record.id))
+      } else if outcome.isNew, record.waitsFor.isEmpty {
+        reasons.noteChange(of: CollectionOfOne(record.id))
+        publish(record, isNew: true, at: instant)
+      } else if added.changed.contains(record.id) || record.phase.isActive {
+        noteChange(of: CollectionOfOne(record.id))
+      }
+    }
+  }
+
+  /// Lets the turn look for the next due time if a change may have released a download that has one: there is no
+  /// timer for the due time of a download that waits for others.
+  mutating func noteDelay(of record: DownloadRecord) {
+    if record.isQueued, record.notBefore != nil { waits.mayHaveDelayed = true }
+  }
+}

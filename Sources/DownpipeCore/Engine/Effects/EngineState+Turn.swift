@@ -1,0 +1,301 @@
+internal import Foundation
+internal import Synchronization
+
+// Turns: what has to wait for the ledger or for disks, one job at a time.
+//
+// Only turns change and publish the states of downloads that do not run. So what a job has read from the ledger is still
+// true when it is published.
+extension EngineState {
+  /// The parts of a turn, in their order.
+  enum TurnPart: CaseIterable, Sendable {
+    /// What a failure of the ledger has prevented is done again.
+    case renames, ownership
+    /// Runs end that have lost their lease.
+    case abandoned
+    /// Changes of other users of the ledger are taken over.
+    case others
+    case reasons
+    case calls, publishing
+    /// Downloads may start whose resource is available.
+    case due, publishingDue
+    /// Outcomes are saved, and downloads are added and leased.
+    case exchange, publishingExchange
+    /// A timer is set for the next due time.
+    case timer
+    case idle
+  }
+
+  /// The turn in progress.
+  struct Turn: Sendable {
+    fileprivate var parts = TurnPart.allCases[...]
+    /// Whether something was saved, added or leased: then the parts come once more.
+    var isRepeated = false
+    /// What was called before this part, and has not been carried out.
+    var calls: ArraySlice<CommandQueue.Entry> = []
+    /// The command that decides.
+    var command = 0
+    /// What callers get when the changes are published.
+    var answers: [Answer] = []
+  }
+
+  /// Decides what is done next in a turn; `nil` if the turn is over.
+  mutating func nextJob(at instant: Instant) -> Job? {
+    while true {
+      while let call = turn.calls.popFirst() {
+        if let job = carryOut(call, at: instant) { return job }
+      }
+      if let part = turn.parts.popFirst() {
+        if let job = begin(part, at: instant) { return job }
+      } else if turn.isRepeated {
+        turn = Turn()
+      } else {
+        turn = Turn()
+        return nil
+      }
+    }
+  }
+
+  private mutating func begin(_ part: TurnPart, at instant: Instant) -> Job? {
+    switch part {
+    case .renames: return finishRenaming()
+    case .ownership: return clarifyOwnership()
+    case .abandoned:
+      guard !abandoned.isEmpty else { return nil }
+      endAbandoned()
+      return .effectsFirst
+    case .others: return takeOverFromOthers()
+    case .reasons: return compareReasons(at: instant)
+    case .calls:
+      commands.goOn()
+      if commands.count == 0 { lostRemovals = [:] }
+      turn.calls = commands.takeReady()[...]
+      return nil
+    case .publishing, .publishingDue, .publishingExchange: return publishChanges() ?? answerCallers()
+    case .due: return makeDue()
+    case .exchange: return beginExchangeJob(at: instant)
+    case .timer: return setTimer(at: instant)
+    case .idle: return resumeIdleWaiters()
+    }
+  }
+
+  /// Lets callers go on, when what has changed is published.
+  mutating func answerCallers() -> Job? {
+    if !turn.answers.isEmpty { add(.answer(turn.answers)) }
+    turn.answers = []
+    return nil
+  }
+
+  // MARK: Calls
+
+  /// Begins to carry out what was called; `nil` if that needs neither the ledger nor a disk.
+  mutating func carryOut(_ entry: CommandQueue.Entry, at instant: Instant) -> Job? {
+    switch entry {
+    case .addition(let addition):
+      additions.append(addition)
+      return nil
+    case .command(let number):
+      // What was called before comes first.
+      if !additions.isEmpty {
+        turn.calls = [entry] + turn.calls
+        return addWaiting()
+      }
+      let runs = slots.runs
+      let isLate = context.options.sabotage == .lateCommands
+      guard let decision = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil })
+      else { return nil }
+      guard let clarification = takeClarification() else { return decide(decision, of: number, at: instant) }
+      return clarify(clarification) { state, instant, error in
+        guard let error else { return state.decide(decision, of: number, at: instant) }
+        state.commands.fail(number, error)
+        return nil
+      }
+    }
+  }
+
+  private mutating func decide(_ decision: AnyDecision, of number: Int, at instant: Instant) -> Job? {
+    turn.command = number
+    switch decision.decide(&self, instant) {
+    case .over(let answer):
+      commands.end(number)
+      turn.answers.append(answer)
+      (mode.mayLease, reasons.mayHaveChanged) = (true, true)
+      return nil
+    case .wait(let runs, let comesBeforeLeases, let then):
+      if commands.wait(number, for: runs, comesBeforeLeases: comesBeforeLeases, then: then) {
+        turn.calls.append(.command(number))
+      }
+      return nil
+    case .job(let job):
+      return Job(job) { state, instant, decision in state.decide(decision, of: number, at: instant) }
+    }
+  }
+
+  // MARK: Failures
+
+  private mutating func finishRenaming() -> Job? {
+    guard !ledgerNeedsRest, !mode.isStopping, mode.mustFinishRenaming else { return nil }
+    mode.mustFinishRenaming = false
+    return Job {
+      await $0.finishRenaming(&$1)
+    } then: { _, _, _ in
+      nil
+    }
+  }
+
+  /// Finds out which downloads of the ledger this owner holds, if a failure of the ledger has left that open: those of dead
+  /// owners are reclaimed, and those that a lease has taken whose answer was lost are released. Otherwise nothing would work
+  /// on them, and commands would take them for those of other processes.
+  private mutating func clarifyOwnership() -> Job? {
+    guard !ledgerNeedsRest, !mode.isStopping, let clarification = takeClarification() else { return nil }
+    return clarify(clarification) { state, _, error in
+      if let error { state.noteFailure(error) }
+      return nil
+    }
+  }
+
+  /// What is unknown of the downloads that this owner holds; `nil` if everything is known.
+  mutating func takeClarification() -> Clarification? {
+    guard mode.mustReclaim || mode.mayHoldUnknown else { return nil }
+    defer { (mode.mustReclaim, mode.mayHoldUnknown) = (false, false) }
+    return Clarification(
+      mustReclaim: mode.mustReclaim, mayHoldUnknown: mode.mayHoldUnknown, running: Set(slots.runs.keys))
+  }
+
+  /// - Parameter conclude: Gets the error of the ledger, if there was one.
+  func clarify(
+    _ clarification: Clarification, then conclude: @escaping Job.Taking<(any Error)?>
+  ) -> Job {
+    Job { context, changes in
+      var rest = clarification
+      do { try await context.clarify(&rest, &changes) } catch { return (rest, error as (any Error)?) }
+      return (rest, nil)
+    } then: { state, instant, found in
+      let (rest, error) = found
+      state.mode.mustReclaim = state.mode.mustReclaim || rest.mustReclaim
+      state.mode.mayHoldUnknown = state.mode.mayHoldUnknown || rest.mayHoldUnknown
+      return conclude(&state, instant, error)
+    }
+  }
+
+  /// Lets the ledger rest after a failure that matters to those who wait until the downloader is idle.
+  private mutating func noteFailure(_ error: any Error) {
+    outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+    restLedger()
+  }
+
+  /// Lets the ledger rest after a failure; a turn tries again after a while what has failed, unless the downloader stops.
+  mutating func restLedger() {
+    mode.ledgerRests = true
+    if !mode.isStopping { mode.mustTakeTurn = true }
+  }
+
+  // MARK: Others
+
+  /// Takes over the requests of running downloads that others have changed, and publishes the changes of those that are
+  /// watched.
+  private mutating func takeOverFromOthers() -> Job? {
+    guard mode.mustTakeOver, !ledgerNeedsRest else { return nil }
+    mode.mustTakeOver = false
+    let before = slots.requests
+    guard !before.isEmpty else {
+      publishLater(context.hub.watchedDownloads)
+      return nil
+    }
+    return Job { context, _ in
+      try? await context.store.records(of: Array(before.keys))
+    } then: { state, _, records in
+      guard let records else {
+        state.mode.mustTakeOver = true
+        state.restLedger()
+        return nil
+      }
+      for record in records where state.slots.runs[record.id]?.key == record.partialKey {
+        state.takeOver(record, since: before[record.id])
+      }
+      state.publishLater(state.context.hub.watchedDownloads)
+      return nil
+    }
+  }
+
+  // MARK: Due times
+
+  private mutating func makeDue() -> Job? {
+    let ids = waits.takeDue()
+    guard !ids.isEmpty else { return nil }
+    return Job { context, changes in
+      // If this fails, the downloads start at their due times.
+      _ = try? await context.store.transition(.ids(ids), .becameDue, at: context.time.date)
+      changes.ids += ids
+      changes.mayLease = true
+    } then: { _, _, _ in
+      nil
+    }
+  }
+
+  /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
+  private mutating func setTimer(at instant: Instant) -> Job? {
+    guard !mode.isStopping else { return nil }
+    guard !mode.ledgerRests else {
+      armRest(at: instant)
+      return nil
+    }
+    guard waits.mayHaveDelayed else { return nil }
+    waits.mayHaveDelayed = false
+    // The search starts at the time of the last lease, so that downloads that became due since are not missed. What is
+    // due within a microsecond counts as due, as for a lease: a timer for it would fire at once, again and again.
+    let start = waits.lastLook ?? instant.date.addingTimeInterval(1e-6)
+    return Job { context, _ in
+      await Result { try await context.store.nextDue(after: start) }
+    } then: {
+      state, instant, due in
+      switch due {
+      case .success(let due):
+        state.waits.lastLook = nil
+        state.arm(due, at: instant)
+      case .failure:
+        state.waits.mayHaveDelayed = true
+        state.arm(instant.date.addingTimeInterval(1), at: instant)
+      }
+      return nil
+    }
+  }
+
+  // MARK: Idleness
+
+  /// Resumes the idle waiters, if no download waits or runs.
+  private mutating func resumeIdleWaiters() -> Job? {
+    guard !idleWaiters.isEmpty else { return nil }
+    if outbox.failures >= 5, let error = outbox.lastError {
+      idleWaiters.finish(.failure(error))
+      return nil
+    }
+    guard isIdle else { return nil }
+    // The answer says nothing about what happens before a later call.
+    let waiting = idleWaiters
+    return Job { context, _ in
+      await Result { try await context.store.isBusy() }
+    } then: { state, _, answer in
+      switch answer {
+      case .success(let isBusy):
+        if state.context.options.sabotage == .idleWithoutSecondLook {
+          state.idleWaiters.finish(.success(()))
+        } else if !isBusy, state.isIdle {
+          state.idleWaiters.finish(waiting, .success(()))
+        }
+      case .failure(let error): state.noteFailure(error)
+      }
+      return nil
+    }
+  }
+
+  private var isIdle: Bool { slots.isEmpty && outbox.isEmpty && additions.isEmpty }
+}
+
+/// What is unknown of the downloads that this owner holds.
+struct Clarification: Sendable {
+  /// Whether downloads of dead owners have to be reclaimed.
+  var mustReclaim: Bool
+  /// Whether this owner may hold downloads in the ledger that it does not know of.
+  var mayHoldUnknown: Bool
+  let running: Set<DownloadID>
+}

@@ -1,0 +1,31 @@
+// Calls: each is a message, and decides in its turn.
+extension EngineState {
+  /// Takes a call: the run that it stops is stopped at once, and the rest is done in its turn.
+  mutating func take(_ call: Call) {
+    guard !mode.isStopping || call.isContinuation else { return call.fail(DownloadError.shutDown) }
+    if context.options.sabotage == .keepsCommands { commands.keep(call) }
+    var stopped: Run?
+    if let reason = call.stopReason, let id = call.ids?.first, let run = slots.runs[id],
+      commands.permitStop(of: run, by: call.number), run.stop(reason)
+    {
+      stopped = run
+    }
+    commands.begin(call, call.decision(stopped))
+    mode.mustTakeTurn = true
+  }
+
+  /// Takes an addition, which is done together with others unless an earlier command comes first.
+  mutating func take(_ addition: Addition) {
+    guard !mode.isStopping else { return addition.answer(.failure(DownloadError.shutDown)) }
+    let ids = addition.isAfterCommands ? commands.concerned(of: addition.additions.map(\.request.id)) : []
+    if ids.isEmpty { commands.append(.addition(addition)) } else { begin(addition, after: ids) }
+    mode.mustTakeTurn = true
+  }
+
+  /// Ends the wait of a caller that was cancelled.
+  mutating func cancelCall(_ number: Int) {
+    commands.cancel(number)
+    // Leases may have waited for it.
+    mode.mustTakeTurn = true
+  }
+}

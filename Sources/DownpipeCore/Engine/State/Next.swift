@@ -1,0 +1,64 @@
+/// What a command does next.
+enum Next<Value: Sendable>: Sendable {
+  /// It is over: its caller gets the value when what has changed was published.
+  case over(Value)
+  /// Runs have to end first; then it decides again, when no earlier command comes first.
+  ///
+  /// - Parameter comesBeforeLeases: Whether it has to decide before the next lease, because the download may be leased.
+  case wait(for: [Run], comesBeforeLeases: Bool = false, then: Decision<Value>)
+  /// The ledger or a disk is asked; then it decides again, and nothing else uses the ledger in between.
+  case job(@Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
+}
+
+/// Decides what a command does next, in one step of the state.
+///
+/// It waits for nothing, and a job does not see the state: so what a decision has seen is still true when it has decided.
+typealias Decision<Value: Sendable> = @Sendable (inout EngineState, EngineState.Instant) throws -> Next<Value>
+
+/// What waits for the ledger or for disks, and does not see the state. One is in progress at a time.
+struct Job: Sendable {
+  /// Takes what the job has found, and may begin another job.
+  typealias Conclusion = @Sendable (inout EngineState, EngineState.Instant) -> Job?
+
+  let perform: @Sendable (EngineContext) async -> Conclusion
+
+  /// Does nothing: the effects so far are carried out before the turn goes on.
+  static let effectsFirst = Job { _ in { _, _ in nil } }
+}
+
+/// What a job has changed in the ledger. The state notes it when the job has ended, also after a failure.
+struct Changes: Sendable {
+  /// Downloads that have changed.
+  var ids: [DownloadID] = []
+  /// What events were applied to.
+  var transitions: [LedgerBulkResult] = []
+  /// Results of other changes.
+  var updates: [LedgerBulkResult] = []
+  /// Downloads that a failed change may have changed.
+  var uncertain: [LedgerSelection] = []
+  var removed: [RemovedDownloads.Summary] = []
+  /// What a failed removal may have removed.
+  var maybeRemoved: [RemovedDownloads.Summary] = []
+  /// Whether a download may be leased now.
+  var mayLease = false
+  /// Whether the ledger may have a due time without a timer.
+  var mayHaveDelayed = false
+  /// Whether the ledger has failed, and rests.
+  var mustRest = false
+  /// Whether a file was renamed without the ledger's knowledge.
+  var mustFinishRenaming = false
+}
+
+/// What a caller waits for. It is called after what has changed was published.
+typealias Answer = @Sendable () -> Void
+
+/// A ``Decision`` of a command, whatever its caller gets.
+struct AnyDecision: Sendable {
+  enum AnyNext: Sendable {
+    case over(Answer)
+    case wait(for: [Run], comesBeforeLeases: Bool, then: AnyDecision)
+    case job(@Sendable (EngineContext, inout Changes) async -> AnyDecision)
+  }
+
+  let decide: @Sendable (inout EngineState, EngineState.Instant) -> AnyNext
+}
