@@ -52,7 +52,7 @@ struct Changes: Sendable {
 /// What a caller waits for. It is called after what has changed was published.
 typealias Answer = @Sendable () -> Void
 
-/// A ``Decision`` of a command, whatever its caller gets.
+/// A ``Decision`` of a command, without the type of its value.
 struct AnyDecision: Sendable {
   enum AnyNext: Sendable {
     case over(Answer)
