@@ -41,7 +41,10 @@ extension EngineState {
   /// Decides what is done next in a turn; `nil` if the turn is over.
   mutating func nextJob(at instant: Instant) -> Job? {
     while true {
-      while let call = turn.calls.popFirst() {
+      while let call = turn.calls.first {
+        // What was called before comes first.
+        if !additions.isEmpty, !commands.adds(call) { return addWaiting() }
+        turn.calls.removeFirst()
         if let job = carryOut(call, at: instant) { return job }
       }
       if let part = turn.parts.popFirst() {
@@ -94,18 +97,15 @@ extension EngineState {
       additions.append(addition)
       return nil
     case .command(let number):
-      // What was called before comes first.
-      if !additions.isEmpty {
-        turn.calls = [entry] + turn.calls
-        return addWaiting()
-      }
       let runs = slots.runs
       let isLate = context.options.sabotage == .lateCommands
-      guard let decision = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil })
-      else { return nil }
-      guard let clarification = takeClarification() else { return decide(decision, of: number, at: instant) }
+      guard let turn = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil }) else { return nil }
+      guard turn.concernsDownloads, let clarification = takeClarification() else {
+        return decide(turn.decision, of: number, at: instant)
+      }
       return clarify(clarification) { state, instant, error in
-        guard let error else { return state.decide(decision, of: number, at: instant) }
+        // What it has begun may be done without the ledger.
+        guard let error, turn.isFirst else { return state.decide(turn.decision, of: number, at: instant) }
         state.commands.fail(number, error)
         return nil
       }

@@ -1,6 +1,6 @@
 /// The messages to the engine's loop: what callers ask for, outcomes of runs, and rules of gates.
 ///
-/// The number of messages is bounded by the number of senders that wait for an answer: callers and runs.
+/// The number of messages is bounded by the number of senders: callers, up to three for each, and runs.
 final class Mailbox: Sendable {
   /// The messages since the loop last read them.
   struct Mail: Sendable {
@@ -76,7 +76,8 @@ final class Mailbox: Sendable {
   /// Calls for what is decided in a turn, in which nothing is leased, and returns what it ends with.
   ///
   /// - Parameters:
-  ///   - ids: The downloads that it concerns: earlier commands for them come first. `nil` for all.
+  ///   - ids: The downloads that it concerns: earlier commands for them come first. `nil` for all; if it concerns none, it
+  ///     waits for no command.
   ///   - reason: Why the run of the download is stopped at once, unless an earlier command has yet to decide; `nil` if it is
   ///     not.
   ///   - isContinuation: Whether it belongs to a command that was called before: it is not refused while the downloader

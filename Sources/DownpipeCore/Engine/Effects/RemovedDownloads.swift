@@ -44,14 +44,8 @@ final class RemovedDownloads: Sendable {
     }
   }
 
-  /// Adds what another one has noted.
-  func add(_ summary: Summary) {
-    state.withLock { state in
-      state.pages += summary.pages
-      state.watched += summary.watched
-      state.count += summary.count
-    }
-  }
+  /// Adds the files that another one has noted.
+  func add(_ summary: Summary) { state.withLock { $0.pages += summary.pages } }
 
   /// Removes and returns everything.
   func taken() -> Summary {

@@ -4,12 +4,15 @@ internal import Foundation
 struct Call: Sendable {
   /// A later call has a larger number.
   let number: Int
-  /// The downloads that it concerns: earlier commands for them come first. `nil` for all.
+  /// The downloads that it concerns: earlier commands for them come first. `nil` for all; if it concerns none, it waits for
+  /// no command.
   let ids: Set<DownloadID>?
   /// Why the run of its download is stopped at once, unless an earlier command has yet to decide; `nil` if it is not.
   let stopReason: StopReason?
   /// Whether it belongs to a command that was called before: it is not refused while the downloader stops.
   let isContinuation: Bool
+  /// Whether it adds downloads: what follows each other is added together.
+  let isAddition: Bool
   /// What it decides in its turn, which gets the run that was stopped at once.
   let decision: @Sendable (Run?) -> AnyDecision
   let fail: @Sendable (any Error) -> Void
@@ -17,10 +20,11 @@ struct Call: Sendable {
   /// - Parameter answer: Called once, with what the caller gets.
   init<Value>(
     number: Int, ids: Set<DownloadID>?, stopReason: StopReason? = nil, isContinuation: Bool,
-    _ decision: @escaping @Sendable (Run?) -> Decision<Value>,
+    isAddition: Bool = false, _ decision: @escaping @Sendable (Run?) -> Decision<Value>,
     _ answer: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
     (self.number, self.ids, self.stopReason, self.isContinuation) = (number, ids, stopReason, isContinuation)
+    self.isAddition = isAddition
     self.decision = { AnyDecision(decision($0), answer) }
     fail = { answer(.failure($0)) }
   }

@@ -15,6 +15,11 @@ struct CommandQueue: Sendable {
     /// The runs that it waits for.
     fileprivate var awaited: [Run] = []
     fileprivate var comesBeforeLeases = false
+    /// The earlier command that it waits for.
+    fileprivate var blocker: Int?
+    fileprivate var hasHadATurn = false
+    /// Whether it adds downloads.
+    fileprivate var isAddition = false
     /// Whether its caller was cancelled: it does not wait any longer.
     fileprivate var isCancelled = false
     fileprivate let fail: @Sendable (any Error) -> Void
@@ -47,7 +52,8 @@ struct CommandQueue: Sendable {
   /// Adds a command that was called.
   mutating func begin(_ call: Call, _ decision: AnyDecision) {
     let number = call.number
-    pending[number] = Pending(number: number, ids: call.ids, decision: decision, fail: call.fail)
+    pending[number] = Pending(
+      number: number, ids: call.ids, decision: decision, isAddition: call.isAddition, fail: call.fail)
     func insert(in list: inout [Int]) { list.insert(number, at: list.lastIndex { $0 < number }.map { $0 + 1 } ?? 0) }
     if let id = call.ids?.first, call.ids?.count == 1 {
       insert(in: &numbers[id, default: []])
@@ -70,23 +76,50 @@ struct CommandQueue: Sendable {
 
   // MARK: Turns
 
+  /// Whether an entry adds downloads.
+  func adds(_ entry: Entry) -> Bool {
+    switch entry {
+    case .addition: true
+    case .command(let number): pending[number]?.isAddition ?? true
+    }
+  }
+
+  /// The turn of a command.
+  struct Turn: Sendable {
+    let decision: AnyDecision
+    /// Whether the command needs to know which downloads this owner holds.
+    let concernsDownloads: Bool
+    let isFirst: Bool
+  }
+
   /// Begins the turn of a command.
   ///
   /// - Parameter hasRun: Whether a download has a run: a command for all leaves these, in its first turn, to those that were
   ///   called before.
-  /// - Returns: What the command decides; `nil` if an earlier one comes first, or the caller was cancelled.
-  mutating func takeTurn(of number: Int, mayBeLate: Bool, hasRun: (DownloadID) -> Bool) -> AnyDecision? {
-    guard let command = pending[number] else { return nil }
+  /// - Returns: `nil` if an earlier command comes first, or the caller was cancelled.
+  mutating func takeTurn(of number: Int, mayBeLate: Bool, hasRun: (DownloadID) -> Bool) -> Turn? {
+    guard let command = pending[number], let decision = command.decision else { return nil }
     if !mayBeLate, let earlier = earlier(than: command, hasRun: hasRun) {
-      if command.isCancelled { fail(number, CancellationError()) } else { blocked[earlier, default: []].append(number) }
+      if command.isCancelled {
+        fail(number, CancellationError())
+      } else {
+        pending[number]?.blocker = earlier
+        blocked[earlier, default: []].append(number)
+      }
       return nil
     }
-    defer { pending[number]?.decision = nil }
-    return command.decision
+    pending[number]?.decision = nil
+    pending[number]?.blocker = nil
+    pending[number]?.hasHadATurn = true
+    return Turn(
+      decision: decision, concernsDownloads: command.ids?.isEmpty != true && !command.isAddition,
+      isFirst: !command.hasHadATurn)
   }
 
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
     guard let ids = command.ids else { return last(before: command.number) { !hasRun($0) } }
+    // It concerns none.
+    if ids.isEmpty { return nil }
     return ids.count == 1
       ? ids.first.flatMap { last(for: $0, before: command.number) }
       : last(before: command.number, where: ids.contains)
@@ -132,7 +165,10 @@ struct CommandQueue: Sendable {
   }
 
   private mutating func unblock(_ number: Int) {
-    for later in blocked.removeValue(forKey: number) ?? [] { ready.append(.command(later)) }
+    for later in blocked.removeValue(forKey: number) ?? [] {
+      pending[later]?.blocker = nil
+      ready.append(.command(later))
+    }
   }
 
   // MARK: Ends
@@ -140,11 +176,10 @@ struct CommandQueue: Sendable {
   /// Ends the wait of a caller that was cancelled. What it has begun may still be completed.
   mutating func cancel(_ number: Int) {
     pending[number]?.isCancelled = true
-    if waiting.contains(number) { return fail(number, CancellationError()) }
-    for earlier in blocked.keys where blocked[earlier]?.contains(number) == true {
-      blocked[earlier]?.removeAll { $0 == number }
-      return fail(number, CancellationError())
-    }
+    let blocker = pending[number]?.blocker
+    guard waiting.contains(number) || blocker != nil else { return }
+    if let blocker { blocked[blocker]?.removeAll { $0 == number } }
+    fail(number, CancellationError())
   }
 
   /// Ends a command with an error.

@@ -27,7 +27,8 @@ struct EngineState: Sendable {
   /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
   var abandoned: [Run] = []
   var mode: Mode
-  /// Handed to runs and jobs. Decisions use the options, names and paths, and ask the hub who is watched.
+  /// Handed to runs and jobs. Decisions use the options, names and paths, ask the hub who is watched, and set the policies,
+  /// rates and limits that runs read.
   let context: EngineContext
   private var effects: [Effect] = []
 

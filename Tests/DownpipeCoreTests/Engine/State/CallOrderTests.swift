@@ -40,6 +40,22 @@ struct CallOrderTests {
     #expect(flaws > 0)
   }
 
+  @Test("A step's call that concerns no download waits for no command: its own download may be waited for")
+  func callsOfSteps() async throws {
+    let world = try await CallWorld()
+    await world.goOn()
+    try world.process("a")
+    world.move("a")
+    for step in [CallWorld.Step.call(.pauseAll, "a"), .call(.resumeAll, "a"), .call(.look, "a")] {
+      await world.take(step)
+      await world.goOn()
+    }
+    #expect(world.answered == ["look a"])
+    world.finish("a")
+    await world.goOn()
+    #expect(world.answered == ["look a", "move a", "pauseAll a", "resumeAll a"])
+  }
+
   @Test("A caller that is cancelled while it waits for a run is answered, and the run is stopped all the same")
   func cancelled() async throws {
     let world = try await CallWorld()
@@ -53,7 +69,7 @@ struct CallOrderTests {
 
 /// A small world around an ``EngineState``: two downloads in a real ledger, callers, and runs that end when they are stopped.
 private final class CallWorld {
-  enum Command: String, CaseIterable { case pause, resume, restart, cancel, remove, change, pauseAll, resumeAll }
+  enum Command: String, CaseIterable { case pause, resume, restart, cancel, remove, change, pauseAll, resumeAll, look }
 
   enum Step: Hashable {
     case call(Command, DownloadID)
@@ -103,7 +119,7 @@ private final class CallWorld {
     _ = try await setup.context.store.add(additions, at: date)
     state = EngineState(setup.pipeline, sessions: [setup.source], setup.context)
     decide { $0.receive(.reported(gate: 1, .open), at: $1) }
-    look()
+    look(needsTurn: true)
   }
 
   // MARK: Steps
@@ -174,6 +190,41 @@ private final class CallWorld {
     return nil
   }
 
+  // MARK: Steps of a download
+
+  /// Lets everything go on that can.
+  func goOn() async {
+    for _ in 0..<1_000 {
+      guard let step = possible.first(where: { if case .call = $0 { false } else { true } }) else { return }
+      await take(step)
+    }
+  }
+
+  /// The commands that were answered.
+  var answered: Set<String> { Set(callers.filter { !$0.answers.value.isEmpty }.map(\.command)) }
+
+  /// The steps of a download have begun.
+  func process(_ id: DownloadID) throws {
+    let run = try #require(working.first { $0.id == id })
+    run.update { $0.apply(.bytesComplete) }
+  }
+
+  /// Changes the destination of a download.
+  func move(_ id: DownloadID) {
+    begin("move \(id)", expected: nil) { .moving(id, $0, $1) }
+    look()
+  }
+
+  /// The work of a run ends with a file.
+  func finish(_ id: DownloadID) {
+    guard let index = working.firstIndex(where: { $0.id == id }) else { return }
+    let run = working.remove(at: index)
+    let artifact = Artifact(kind: .file, location: .memory([1]), name: id.rawValue)
+    let outcome = run.stopReason.map { Outcome.stopped($0) } ?? .published(artifact)
+    decide { $0.receive(.ended(run, outcome), at: $1) }
+    look(needsTurn: true)
+  }
+
   // MARK: Calls
 
   private var calls: [String] = []
@@ -192,6 +243,7 @@ private final class CallWorld {
     case .cancel: one(id, [.active: .cancelled, .paused: .cancelled]) { .applying(.cancel, to: id, $0, $1) }
     case .remove:
       one(id, [.active: .gone, .paused: .gone, .cancelled: .gone], refuses: false) { .removing(id, $0, $1) }
+    case .look: begin(calls.last ?? "", expected: "seen") { .looking($0, $1) }
     case .change: one(id, [:], isCertain: false) { .changing(id, $0, $1) }
     case .pauseAll: many([.active: .paused]) { .applying(.pauseAll, $0, $1) }
     case .resumeAll: many([.paused: .active]) { .applying(.resume, $0, $1) }
@@ -205,7 +257,7 @@ private final class CallWorld {
     let before = known[id] ?? .gone
     let expected = before == .gone && refuses ? "refused" : isCertain ? "\(changes[before] != nil)" : nil
     if let after = changes[before] { known[id] = after }
-    begin("call \(callers.count), \(calls.last ?? "")", expected: expected, make)
+    begin(calls.last ?? "", expected: expected, make)
   }
 
   private func many(
@@ -213,7 +265,7 @@ private final class CallWorld {
     _ make: (Int, @escaping @Sendable (Result<String, any Error>) -> Void) -> Call
   ) {
     for id in [DownloadID("a"), "b"] { if let after = known[id].flatMap({ changes[$0] }) { known[id] = after } }
-    begin("call \(callers.count), \(calls.last ?? "")", expected: nil, make)
+    begin(calls.last ?? "", expected: nil, make)
   }
 
   private func begin(
@@ -280,6 +332,23 @@ extension Call {
       { state, _ in state.apply(command, to: .matching(.all), after: BulkResult()) }
     } _: {
       answer($0.map { "\($0.count)" })
+    }
+  }
+
+  /// A call that concerns no download.
+  fileprivate static func looking(_ number: Int, _ answer: @escaping Answer) -> Call {
+    Call(number: number, ids: [], isContinuation: false) { _ in
+      { _, _ in .over("seen") }
+    } _: {
+      answer($0)
+    }
+  }
+
+  fileprivate static func moving(_ id: DownloadID, _ number: Int, _ answer: @escaping Answer) -> Call {
+    Call(number: number, ids: [id], isContinuation: false) { _ in
+      { state, _ in state.change(id) { $0.destination.setName("moved") } }
+    } _: {
+      answer($0.map { _ in "moved" })
     }
   }
 

@@ -171,20 +171,10 @@ extension EngineContext {
 extension EngineState {
   /// Adds downloads when the earlier commands for them are over.
   mutating func begin(_ addition: Addition, after ids: Set<DownloadID>) {
-    let decision: Decision<Void> = { state, _ in
-      let additions = Additions(all: [addition], before: state.slots.requests)
-      return .job { context, _ in
-        let added = await context.add(additions)
-        return { state, instant in
-          state.take(added, at: instant)
-          return .over(())
-        }
-      }
-    }
-    let call = Call(number: addition.number, ids: ids, isContinuation: true) { _ in
-      decision
+    let call = Call(number: addition.number, ids: ids, isContinuation: true, isAddition: true) { _ in
+      { state, _ in .over(state.additions.append(addition)) }
     } _: { result in
-      // Otherwise what was added has answered.
+      // Otherwise it is answered when it is added.
       if case .failure(let error) = result { addition.answer(.failure(error)) }
     }
     commands.begin(call, call.decision(nil))

@@ -18,15 +18,12 @@ extension EngineState {
     at instant: Instant, then decision: @escaping Decision<Value>
   ) throws -> Next<Value> {
     guard !mode.isRanked else { return try decision(&self, instant) }
-    mode.isRanked = true
     return .job { [ranking = stages.current.pipeline.ranking] context, _ in
-      do { try await context.store.rank(by: ranking) } catch {
-        return { state, _ in
-          state.mode.isRanked = false
-          throw error
-        }
+      try await context.store.rank(by: ranking)
+      return { state, instant in
+        state.mode.isRanked = true
+        return try decision(&state, instant)
       }
-      return decision
     }
   }
 

@@ -1,6 +1,8 @@
+internal import Synchronization
+
 // Removing downloads.
 //
-// The records are removed and the removals are published in the same turn. Files are deleted afterwards. An id can be
+// The records are removed and the removals are published in the same turn. Files are deleted after that turn. An id can be
 // added again meanwhile, so what happens after that turn must not concern the download that has the id then. Partials
 // have a generation, so they need no turn; only that of a run that was stopped by the removal is deleted in the turn that
 // ends the run, before the caller goes on.
@@ -15,34 +17,35 @@ extension Engine {
     }
     try await deleteFiles(of: removal.records)
     let left = deletingFile ? removal.ended.last(where: \.wasRemoved)?.leftArtifact : nil
-    if let left { try await context.storage.remove(try context.storage.artifact(from: left)) }
+    if let left { try await delete(left) }
     return removal.hasRemoved
   }
 
   /// Removes the downloads that match a filter.
   /// - Returns: The number of downloads that were removed.
   nonisolated func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
-    // Also after an error: what was removed before has to be deleted.
-    let removed = RemovedDownloads()
-    var (ended, failure): ([Run], (any Error)?) = ([], nil)
-    do {
-      ended = try await context.mailbox.call(for: nil) { _ in
-        { state, _ in state.remove(.matching(filter), deletingFiles: deletingFiles, noting: removed, after: []) }
+    let removals = Removals()
+    async let end = removals.note { [context] in
+      try await context.mailbox.call(for: nil) { _ in
+        { state, _ in state.remove(.matching(filter), deletingFiles: deletingFiles, noting: removals) }
       }
-    } catch {
-      failure = error
     }
-    let records = removed.taken()
-    do { try await deleteFiles(of: records) } catch { failure = failure ?? error }
-    for left in ended.compactMap(\.leftArtifact) where deletingFiles {
-      do {
-        try await context.storage.remove(try context.storage.artifact(from: left))
-      } catch {
-        failure = failure ?? error
-      }
+    // The files of most are deleted before runs have ended, and also after an error.
+    try? await removals.firstTurn.wait()
+    var failure: (any Error)?
+    do { try await deleteFiles(of: removals.records.taken()) } catch { failure = error }
+    if let error = await end { failure = failure ?? error }
+    do { try await deleteFiles(of: removals.records.taken()) } catch { failure = failure ?? error }
+    for left in removals.ended.compactMap(\.leftArtifact) where deletingFiles {
+      do { try await delete(left) } catch { failure = failure ?? error }
     }
     if let failure { throw failure }
-    return records.count + ended.count
+    return removals.count
+  }
+
+  /// Deletes the artifact that a removed download has left in place.
+  private nonisolated func delete(_ left: StoredArtifact) async throws {
+    try await context.storage.remove(try context.storage.artifact(from: left))
   }
 
   /// Deletes the partials and the files of removed downloads.
@@ -73,6 +76,35 @@ struct Removal: Sendable {
   var hasRemoved: Bool { records.count > 0 || ended.contains(where: \.wasRemoved) }
 }
 
+/// What a command for many downloads has removed so far.
+private final class Removals: Sendable {
+  /// Of these, files have to be deleted.
+  let records = RemovedDownloads()
+  /// Complete when the downloads are removed that do not run, or the command has failed.
+  let firstTurn = Completion()
+  private let state = Mutex<(ended: [Run], count: Int)>(([], 0))
+
+  /// The runs whose downloads were removed at their ends.
+  var ended: [Run] { state.withLock { $0.ended } }
+  /// The number of downloads that were removed.
+  var count: Int { state.withLock { $0.count + $0.ended.count } }
+
+  func add(_ removed: RemovedDownloads.Summary) {
+    records.add(removed)
+    state.withLock { $0.count += removed.count }
+    firstTurn.complete()
+  }
+
+  func add(_ runs: [Run]) { state.withLock { $0.ended += runs } }
+
+  /// - Returns: What the command throws.
+  func note(_ command: () async throws -> Void) async -> (any Error)? {
+    defer { firstTurn.complete() }
+    do { try await command() } catch { return error }
+    return nil
+  }
+}
+
 extension EngineState {
   /// - Parameter ended: The runs that the command has stopped or waited for.
   mutating func remove(_ id: DownloadID, deletingFile: Bool, after ended: [Run]) -> Next<Removal> {
@@ -96,14 +128,9 @@ extension EngineState {
   }
 
   /// Removes the downloads of a selection that do not run, and stops the others.
-  ///
-  /// - Parameters:
-  ///   - removed: Notes what the command removes.
-  ///   - earlier: The runs whose downloads were removed at their ends.
-  /// - Returns: These runs.
   fileprivate mutating func remove(
-    _ selection: LedgerSelection, deletingFiles: Bool, noting removed: RemovedDownloads, after earlier: [Run]
-  ) -> Next<[Run]> {
+    _ selection: LedgerSelection, deletingFiles: Bool, noting removals: Removals
+  ) -> Next<Void> {
     let runs = slots.runs(in: selection)
     let (running, location) = (Set(slots.runs.keys), context.storage.location)
     let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }
@@ -113,20 +140,21 @@ extension EngineState {
       // The files may be at their new places without the ledger's knowledge.
       if mustFinishRenaming { await context.finishRenaming(&changes) }
       // Downloads that other owners run, and downloads at other locations, are not removed.
-      removed.add(
-        try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) { record in
-          !running.contains(record.id) && record.belongs(to: location)
-        })
+      let removed = try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) {
+        record in
+        !running.contains(record.id) && record.belongs(to: location)
+      }
       return { state, _ in
+        removals.add(removed)
         for record in lost { state.lostRemovals[record.id] = nil }
         for run in runs { run.stop(.remove) }
         state.commands.narrow(state.turn.command, to: Set(runs.map(\.id)))
         return .wait(for: runs) { state, _ in
-          let ended = earlier + runs.filter(\.wasRemoved)
+          removals.add(runs.filter(\.wasRemoved))
           // These have ended for another reason.
           let rest = runs.filter { !$0.wasRemoved }.map(\.id)
-          guard !rest.isEmpty else { return .over(ended) }
-          return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removed, after: ended)
+          guard !rest.isEmpty else { return .over(()) }
+          return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removals)
         }
       }
     }
