@@ -218,9 +218,6 @@
     /// The hash of a limit of all workers, for its rows in `counted` and for its lock.
     static func limitHash(_ key: String) -> String { "hashtextextended(\(key), \(limitSeed))" }
 
-    /// The second number of the lock for changes of dependencies.
-    static let dependencyLock = 1
-
     /// A name as it is written in a statement.
     static func quoted(_ name: String) -> String { "\"" + name.replacing("\"", with: "\"\"") + "\"" }
   }

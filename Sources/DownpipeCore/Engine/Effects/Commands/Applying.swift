@@ -36,7 +36,7 @@ extension Engine {
 
 extension EngineState {
   /// - Parameter stopped: The run that the call has stopped.
-  mutating func apply(_ command: LifecycleCommand, to id: DownloadID, after stopped: Run?) -> Next<Bool> {
+  mutating func apply(_ command: LifecycleCommand, to id: DownloadID, after stopped: Run?) -> NextAction<Bool> {
     if let run = slots.runs[id] {
       if let reason = command.stopReason { run.stop(reason) }
       if command.stopReason != nil || !run.read({ $0.phase.isActive }) {

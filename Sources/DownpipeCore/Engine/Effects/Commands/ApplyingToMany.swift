@@ -70,7 +70,7 @@ extension EngineState {
   /// - Parameter earlier: What earlier turns of the command have done.
   mutating func apply(
     _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: BulkResult
-  ) -> Next<BulkResult> {
+  ) -> NextAction<BulkResult> {
     let runs = slots.runs(in: selection)
     let contested = commands.contested(runs, by: turn.command)
     let awaited = runs.filter {
@@ -102,7 +102,7 @@ extension EngineState {
   fileprivate mutating func change(
     _ selection: LedgerSelection, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void,
     after earlier: Int
-  ) -> Next<Int> {
+  ) -> NextAction<Int> {
     let contested = commands.contested(slots.runs(in: selection), by: turn.command)
     let (pipeline, location, before) = (stages.current.pipeline, context.storage.location, slots.requests)
     return .job { context, changes in

@@ -16,7 +16,7 @@ extension EngineState {
   /// Makes the ledger rank by the pipeline's policy, unless this was done at the start, and goes on.
   mutating func rankOnce<Value>(
     at instant: Instant, then decision: @escaping Decision<Value>
-  ) throws -> Next<Value> {
+  ) throws -> NextAction<Value> {
     guard !mode.isRanked else { return try decision(&self, instant) }
     return .job { [ranking = stages.current.pipeline.ranking] context, _ in
       try await context.store.rank(by: ranking)
@@ -30,7 +30,7 @@ extension EngineState {
   /// Changes the request of a download, which may run.
   mutating func change(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
-  ) -> Next<DownloadStatus> {
+  ) -> NextAction<DownloadStatus> {
     .job { context, _ in
       _ = try await context.existing(id)
       return { state, _ in try state.change(id, change) { state, _ in state.change(id, change) } }
@@ -42,7 +42,7 @@ extension EngineState {
   mutating func change(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void,
     orAfterTheRun again: @escaping Decision<DownloadStatus>
-  ) throws -> Next<DownloadStatus> {
+  ) throws -> NextAction<DownloadStatus> {
     guard let run = slots.runs[id] else { return update(id, change) }
     let old = run.read { $0.request }
     var new = old
@@ -73,7 +73,7 @@ extension EngineState {
   mutating func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void,
     orElse undo: @escaping @Sendable () -> Void = {}
-  ) -> Next<DownloadStatus> {
+  ) -> NextAction<DownloadStatus> {
     let pipeline = stages.current.pipeline
     let before = slots.runs[id]?.read { $0.request }
     return .job { context, changes in

@@ -9,7 +9,7 @@ extension Engine {
 
 extension EngineState {
   /// - Parameter ended: The runs that the command has stopped or waited for.
-  fileprivate mutating func discard(_ id: DownloadID, after ended: [Run]) -> Next<Bool> {
+  fileprivate mutating func discard(_ id: DownloadID, after ended: [Run]) -> NextAction<Bool> {
     if let run = slots.runs[id] {
       run.stop(.cancel)
       return .wait(for: [run]) { state, _ in state.discard(id, after: ended + [run]) }

@@ -107,7 +107,7 @@ private final class Removals: Sendable {
 
 extension EngineState {
   /// - Parameter ended: The runs that the command has stopped or waited for.
-  mutating func remove(_ id: DownloadID, deletingFile: Bool, after ended: [Run]) -> Next<Removal> {
+  mutating func remove(_ id: DownloadID, deletingFile: Bool, after ended: [Run]) -> NextAction<Removal> {
     if let run = slots.runs[id] {
       run.stop(.remove)
       return .wait(for: [run]) { state, _ in
@@ -130,7 +130,7 @@ extension EngineState {
   /// Removes the downloads of a selection that do not run, and stops the others.
   fileprivate mutating func remove(
     _ selection: LedgerSelection, deletingFiles: Bool, noting removals: Removals
-  ) -> Next<Void> {
+  ) -> NextAction<Void> {
     let runs = slots.runs(in: selection)
     let (running, location) = (Set(slots.runs.keys), context.storage.location)
     let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }

@@ -19,7 +19,7 @@ extension Engine {
 }
 
 extension EngineState {
-  fileprivate mutating func rename(_ id: DownloadID, to name: String) -> Next<DownloadStatus> {
+  fileprivate mutating func rename(_ id: DownloadID, to name: String) -> NextAction<DownloadStatus> {
     .job { [isRunning = slots.runs[id] != nil] context, changes in
       let record = try await context.existing(id)
       guard record.phase == .finished, !isRunning else {

@@ -20,7 +20,7 @@ private struct Started: Sendable {
 }
 
 extension EngineState {
-  fileprivate mutating func start(_ id: DownloadID, preempting preemption: Preemption) -> Next<Started> {
+  fileprivate mutating func start(_ id: DownloadID, preempting preemption: Preemption) -> NextAction<Started> {
     if let run = slots.runs[id] {
       guard slots.candidate(of: run) == nil || run.stopReason != nil else { return .over(Started()) }
       return .wait(for: [run], comesBeforeLeases: true) { state, _ in state.start(id, preempting: preemption) }
@@ -40,7 +40,7 @@ extension EngineState {
 
   private mutating func leaseByHand(
     _ id: DownloadID, preempting preemption: Preemption, at instant: Instant
-  ) -> Next<Started> {
+  ) -> NextAction<Started> {
     let rules = gates.rules
     let request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
     return .job { context, changes in

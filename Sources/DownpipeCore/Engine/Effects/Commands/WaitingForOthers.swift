@@ -19,7 +19,7 @@ extension EngineContext {
 extension EngineState {
   /// Those that were met before are looked at again: they may have started again since. Children of an earlier artifact
   /// are let go.
-  fileprivate mutating func wait(_ id: DownloadID, for others: Set<DownloadID>) -> Next<Bool> {
+  fileprivate mutating func wait(_ id: DownloadID, for others: Set<DownloadID>) -> NextAction<Bool> {
     let known = slots.runs[id]?.read { $0.request.after } ?? []
     let earlier = known.filter { others.contains($0) || FollowUp.isChild($0, of: id) }
     guard earlier.isEmpty else {
@@ -28,7 +28,7 @@ extension EngineState {
     return add(others, to: id)
   }
 
-  private mutating func add(_ others: Set<DownloadID>, to id: DownloadID) -> Next<Bool> {
+  private mutating func add(_ others: Set<DownloadID>, to id: DownloadID) -> NextAction<Bool> {
     update(id, { $0.after.formUnion(others) }).then { state, _, _ in
       .over(state.slots.runs[id].map { run in run.read { !$0.waitsFor.isEmpty } } ?? false)
     }

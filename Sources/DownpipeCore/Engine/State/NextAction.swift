@@ -1,5 +1,5 @@
 /// What a command does next.
-enum Next<Value: Sendable>: Sendable {
+enum NextAction<Value: Sendable>: Sendable {
   /// It is over: its caller gets the value when what has changed was published.
   case over(Value)
   /// Runs have to end first; then it decides again, when no earlier command comes first.
@@ -13,7 +13,7 @@ enum Next<Value: Sendable>: Sendable {
 /// Decides what a command does next, in one step of the state.
 ///
 /// It waits for nothing, and a job does not see the state: so what a decision has seen is still true when it has decided.
-typealias Decision<Value: Sendable> = @Sendable (inout EngineState, EngineState.Instant) throws -> Next<Value>
+typealias Decision<Value: Sendable> = @Sendable (inout EngineState, EngineState.Instant) throws -> NextAction<Value>
 
 /// What waits for the ledger or for disks, and does not see the state. One is in progress at a time.
 struct Job: Sendable {
@@ -54,11 +54,11 @@ typealias Answer = @Sendable () -> Void
 
 /// A ``Decision`` of a command, without the type of its value.
 struct AnyDecision: Sendable {
-  enum AnyNext: Sendable {
+  enum AnyNextAction: Sendable {
     case over(Answer)
     case wait(for: [Run], comesBeforeLeases: Bool, then: AnyDecision)
     case job(@Sendable (EngineContext, inout Changes) async -> AnyDecision)
   }
 
-  let decide: @Sendable (inout EngineState, EngineState.Instant) -> AnyNext
+  let decide: @Sendable (inout EngineState, EngineState.Instant) -> AnyNextAction
 }

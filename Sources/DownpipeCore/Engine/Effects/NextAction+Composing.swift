@@ -1,8 +1,8 @@
-extension Next {
+extension NextAction {
   /// What comes next if something else follows when this is over.
   func then<Other>(
-    _ next: @escaping @Sendable (inout EngineState, EngineState.Instant, Value) throws -> Next<Other>
-  ) -> Next<Other> {
+    _ next: @escaping @Sendable (inout EngineState, EngineState.Instant, Value) throws -> NextAction<Other>
+  ) -> NextAction<Other> {
     switch self {
     case .over(let value): .job { _, _ in { try next(&$0, $1, value) } }
     case .wait(let runs, let comesBeforeLeases, let then):
@@ -28,7 +28,7 @@ extension AnyDecision {
         case .job(let job):
           return .job { context, changes in
             do { return AnyDecision(try await job(context, &changes), answer) } catch {
-              return AnyDecision({ (_, _) -> Next<Value> in throw error }, answer)
+              return AnyDecision({ (_, _) -> NextAction<Value> in throw error }, answer)
             }
           }
         }
