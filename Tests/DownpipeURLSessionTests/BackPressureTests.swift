@@ -42,16 +42,26 @@ extension URLSessionTests {
     @Test func aReplyThatIsNotReadEnds() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)
       var configuration = URLSessionSource.Configuration.ephemeral
-      // Long enough for the reader of the other reply to start on a busy machine.
       configuration.unreadTimeLimit = .seconds(5)
-      try await withScriptedServer {
-        .file(content, for: $0)
+      let held = ServerGate()
+      try await withScriptedServer { request in
+        let reply = ScriptedReply.file(content, for: request)
+        return request.path == "/other" ? reply.held(at: held, after: 1 << 20) : reply
       } _: { server in
         try await withSource(configuration) { source in
-          let unread = try await source.open(SourceRequest(url: server.url("/unread")))
-          // It delays other transfers only for a limited time.
           let other = BodyCheck(content)
-          try await source.open(SourceRequest(url: server.url("/other"))).body.forEachChunk(other.sink)
+          let hasBegun = ServerGate()
+          let otherReply = try await source.open(SourceRequest(url: server.url("/other")))
+          async let reading: Void = otherReply.body.forEachChunk { chunk in
+            hasBegun.open()
+            try other.sink(chunk)
+          }
+          // However late a busy machine starts its reader, that reply is read.
+          await hasBegun.wait()
+          let unread = try await source.open(SourceRequest(url: server.url("/unread")))
+          held.open()
+          // The unread one delays it only for a limited time.
+          try await reading
           #expect(other.end == content.size)
 
           let check = BodyCheck(content)

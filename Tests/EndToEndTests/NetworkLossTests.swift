@@ -44,6 +44,11 @@
 
       @Sendable private static func hasArrived(_ line: String) -> Bool { ToolLine(line)?.bytes == before }
 
+      /// Whether an attempt after the first one has found no route to the server.
+      @Sendable private static func wasOffline(_ line: ToolLine) -> Bool {
+        line.error?.code == "offline" && line.attempts.map { $0 > 1 } == true
+      }
+
       @Test func aShortLossIsRepairedByTCP() async throws {
         try await Cable.with { cable in
           let held = ServerGate()
@@ -90,11 +95,11 @@
           }
           let folder = try TemporaryFolder()
           let arrived = ServerGate()
-          let isOver = ServerGate()
+          let wasOffline = ServerGate()
           let tool = try Command.downpipe(
             ["get", "\(server.url("/film"))", "-d", folder.path, "--retry", "50", "--json"], by: cable.launcher)
           async let running = run(
-            tool, Notice(arrived, Self.hasArrived), Notice(isOver) { ToolLine($0)?.event == "failed" })
+            tool, Notice(arrived, Self.hasArrived), Notice(wasOffline) { ToolLine($0).map(Self.wasOffline) == true })
           await arrived.wait()
           switch loss {
           case .linkAndConnections:
@@ -104,15 +109,8 @@
             try await cable.loseRoute()
             held.open()
           }
-          // Until the tool has tried without a route to the server, and a little longer.
-          var codes: Set<String> = []
-          var attempts = 1
-          while attempts < 3, !isOver.isOpen {
-            let listed = try await Command.downpipe(["list", "-d", folder.path, "--json"]).run()
-            attempts = listed.toolLines.first?.attempts ?? 1
-            if let code = listed.toolLines.first?.error?.code { codes.insert(code) }
-          }
-          #expect(codes.contains("offline"), "\(codes)")
+          // The tool has tried without a route to the server, or has given up.
+          await wasOffline.wait()
           switch loss {
           case .linkAndConnections: try await cable.plug()
           case .routeAndReset: try await cable.findRoute()
@@ -120,6 +118,7 @@
 
           let outcome = try await running
           #expect(outcome.status == 0, "\(outcome.everything)")
+          #expect(outcome.toolLines.contains(where: Self.wasOffline), "\(outcome.everything)")
           let word = try #require(outcome.results.last)
           #expect(word.resumedFrom == Self.before)
           #expect(word.bytesFetched == Self.content.size + Checkpoints.compared)

@@ -171,7 +171,8 @@ struct RatePolicyTests: EngineSuite {
     let source = FakeSource([
       url: [.init(Array(rest)).with { $0.chunkSize = 10_000 }.holding(after: 10_000), .init(Array(rest))]
     ])
-    let retry = FakeRetryPolicy(.resume(after: .zero))
+    // The clock goes on while a busy machine starts the next attempt, which may be too slow, too.
+    let retry = FakeRetryPolicy { _ in .resume(after: .zero) }
     var options = options
     options.minimumSpeed = MinimumSpeed(bytesPerSecond: 1000, over: .seconds(10))
     let slow = Slow(rate: 200)
@@ -193,7 +194,7 @@ struct RatePolicyTests: EngineSuite {
     #expect(retry.failures.isEmpty)
     let artifact = try await advancing { try await download.value }
     #expect(storage.bytes(of: artifact) == Array(rest))
-    #expect(retry.failures.map(\.error.code) == [.timedOut])
+    #expect(Set(retry.failures.map(\.error.code)) == [.timedOut])
     await downloader.shutdown()
   }
 
