@@ -18,8 +18,8 @@ extension Downloader {
   /// place until the new one is complete, and is then replaced. A failed, paused or cancelled download keeps its phase.
   ///
   /// Otherwise the destination of a finished download cannot be changed; call ``rename(_:to:)`` instead. While the steps of a
-  /// download run, a change of its destination waits until they have ended. A step must therefore not change the
-  /// destination of its own download.
+  /// download run, a change of its destination waits until they have ended, and what is called later for the download waits
+  /// for that change. A step must therefore not wait for a change of its own download.
   /// - Parameters:
   ///   - id: The download to change.
   ///   - change: A closure that changes the request. It receives the request in the ledger, may be called more than

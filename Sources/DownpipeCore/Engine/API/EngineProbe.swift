@@ -26,6 +26,7 @@ extension Engine {
   fileprivate var bookkeeping: [String: Int] {
     var sizes = state.slots.sizes
     sizes["commands"] = state.commands.count
+    sizes["calls"] = state.commands.ready.count + state.additions.count
     sizes["lost removals"] = state.lostRemovals.count
     sizes["unpublished downloads"] = state.unpublished.count
     sizes["outcomes"] = state.outbox.waiting.count

@@ -105,7 +105,7 @@ extension EngineState {
       }
       return clarify(clarification) { state, instant, error in
         // What it has begun may be done without the ledger.
-        guard let error, turn.isFirst else { return state.decide(turn.decision, of: number, at: instant) }
+        guard let error, !turn.hasBegun else { return state.decide(turn.decision, of: number, at: instant) }
         state.commands.fail(number, error)
         return nil
       }
@@ -116,8 +116,7 @@ extension EngineState {
     turn.command = number
     switch decision.decide(&self, instant) {
     case .over(let answer):
-      commands.end(number)
-      turn.answers.append(answer)
+      if commands.end(number) { turn.answers.append(answer) }
       (mode.mayLease, reasons.mayHaveChanged) = (true, true)
       return nil
     case .wait(let runs, let comesBeforeLeases, let then):

@@ -13,6 +13,15 @@ final class RemovedDownloads: Sendable {
     /// The requests of watched downloads; of those that are not watched individually, a bounded number.
     fileprivate(set) var watched: [DownloadRequest] = []
     fileprivate(set) var count = 0
+
+    /// The number of artifacts to delete.
+    var fileCount: Int { pages.reduce(0) { $0 + $1.fileCount } }
+
+    /// Removes and returns the artifacts to delete, and the ids of their downloads.
+    mutating func takeFiles() -> [(id: DownloadID, artifact: StoredArtifact)] {
+      defer { for index in pages.indices { pages[index].dropFiles() } }
+      return pages.flatMap(\.artifacts)
+    }
   }
 
   private let state = Mutex(Summary())
@@ -99,6 +108,9 @@ struct RemovedPage: Sendable {
   private var files: [File] = []
 
   var isFull: Bool { keyList.count >= Self.capacity }
+  var fileCount: Int { files.count }
+
+  mutating func dropFiles() { files = [] }
 
   mutating func append(_ key: PartialKey, _ artifact: StoredArtifact?) {
     let start = Int32(text.count)

@@ -12,6 +12,8 @@ struct CommandQueue: Sendable {
     fileprivate(set) var ids: Set<DownloadID>?
     /// What it decides when its turn comes; `nil` while it decides.
     fileprivate var decision: AnyDecision?
+    /// The run that its call has stopped.
+    fileprivate var stopped: Run?
     /// The runs that it waits for.
     fileprivate var awaited: [Run] = []
     fileprivate var comesBeforeLeases = false
@@ -20,11 +22,17 @@ struct CommandQueue: Sendable {
     fileprivate var hasHadATurn = false
     /// Whether it adds downloads.
     fileprivate var isAddition = false
-    /// Whether its caller was cancelled: it does not wait any longer.
     fileprivate var isCancelled = false
+    /// Whether its caller does not wait any longer.
+    fileprivate var isAnswered = false
     fileprivate let fail: @Sendable (any Error) -> Void
 
     fileprivate func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
+
+    /// Whether it waits for a run that ends for its reason.
+    fileprivate var hasStoppedARun: Bool {
+      ([stopped].compactMap(\.self) + awaited).contains { !$0.isOver && $0.stopReason != nil }
+    }
   }
 
   /// What waits for its turn.
@@ -42,7 +50,7 @@ struct CommandQueue: Sendable {
   /// The numbers of the commands that wait for runs.
   private var waiting: Set<Int> = []
   /// The numbers of the commands that wait for an earlier one, by its number.
-  private var blocked: [Int: [Int]] = [:]
+  private var blocked: [Int: Set<Int>] = [:]
   /// What can be done in the next turn, in the order of the calls.
   private(set) var ready: [Entry] = []
 
@@ -50,11 +58,13 @@ struct CommandQueue: Sendable {
   var count: Int { pending.count }
 
   /// Adds a command that was called.
-  mutating func begin(_ call: Call, _ decision: AnyDecision) {
+  /// - Parameter stopped: The run that the call has stopped.
+  mutating func begin(_ call: Call, stopped: Run? = nil) {
     let number = call.number
     pending[number] = Pending(
-      number: number, ids: call.ids, decision: decision, isAddition: call.isAddition, fail: call.fail)
-    func insert(in list: inout [Int]) { list.insert(number, at: list.lastIndex { $0 < number }.map { $0 + 1 } ?? 0) }
+      number: number, ids: call.ids, decision: call.decision(stopped), stopped: stopped, isAddition: call.isAddition,
+      fail: call.fail)
+    func insert(in list: inout [Int]) { list.insert(number, at: Self.count(of: list, below: number)) }
     if let id = call.ids?.first, call.ids?.count == 1 {
       insert(in: &numbers[id, default: []])
     } else if call.ids?.isEmpty != true {
@@ -89,7 +99,8 @@ struct CommandQueue: Sendable {
     let decision: AnyDecision
     /// Whether the command needs to know which downloads this owner holds.
     let concernsDownloads: Bool
-    let isFirst: Bool
+    /// Whether it has done something that has to be completed.
+    let hasBegun: Bool
   }
 
   /// Begins the turn of a command.
@@ -100,12 +111,9 @@ struct CommandQueue: Sendable {
   mutating func takeTurn(of number: Int, mayBeLate: Bool, hasRun: (DownloadID) -> Bool) -> Turn? {
     guard let command = pending[number], let decision = command.decision else { return nil }
     if !mayBeLate, let earlier = earlier(than: command, hasRun: hasRun) {
-      if command.isCancelled {
-        fail(number, CancellationError())
-      } else {
-        pending[number]?.blocker = earlier
-        blocked[earlier, default: []].append(number)
-      }
+      if command.isCancelled, !giveUp(number) { return nil }
+      pending[number]?.blocker = earlier
+      blocked[earlier, default: []].insert(number)
       return nil
     }
     pending[number]?.decision = nil
@@ -113,7 +121,7 @@ struct CommandQueue: Sendable {
     pending[number]?.hasHadATurn = true
     return Turn(
       decision: decision, concernsDownloads: command.ids?.isEmpty != true && !command.isAddition,
-      isFirst: !command.hasHadATurn)
+      hasBegun: command.hasHadATurn || command.stopped != nil)
   }
 
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
@@ -133,7 +141,7 @@ struct CommandQueue: Sendable {
     command.comesBeforeLeases = comesBeforeLeases
     pending[number] = command
     if runs.allSatisfy(\.isOver) { return true }
-    if command.isCancelled { fail(number, CancellationError()) } else { waiting.insert(number) }
+    if !command.isCancelled || giveUp(number) { waiting.insert(number) }
     return false
   }
 
@@ -153,19 +161,25 @@ struct CommandQueue: Sendable {
   }
 
   /// Ends a command: those that have waited for it take their turns.
-  mutating func end(_ number: Int) {
-    guard let ended = pending.removeValue(forKey: number) else { return }
+  /// - Returns: Whether its caller waits for the answer.
+  mutating func end(_ number: Int) -> Bool {
+    guard let ended = pending.removeValue(forKey: number) else { return false }
     waiting.remove(number)
-    wide.removeAll { $0 == number }
-    if let id = ended.ids?.first, let index = numbers[id]?.firstIndex(of: number) {
-      numbers[id]?.remove(at: index)
+    func remove(from list: inout [Int]) {
+      let index = Self.count(of: list, below: number)
+      if index < list.count, list[index] == number { list.remove(at: index) }
+    }
+    remove(from: &wide)
+    if let id = ended.ids?.first, numbers[id] != nil {
+      remove(from: &numbers[id, default: []])
       if numbers[id]?.isEmpty == true { numbers[id] = nil }
     }
     unblock(number)
+    return !ended.isAnswered
   }
 
   private mutating func unblock(_ number: Int) {
-    for later in blocked.removeValue(forKey: number) ?? [] {
+    for later in blocked.removeValue(forKey: number)?.sorted() ?? [] {
       pending[later]?.blocker = nil
       ready.append(.command(later))
     }
@@ -176,22 +190,34 @@ struct CommandQueue: Sendable {
   /// Ends the wait of a caller that was cancelled. What it has begun may still be completed.
   mutating func cancel(_ number: Int) {
     pending[number]?.isCancelled = true
-    let blocker = pending[number]?.blocker
-    guard waiting.contains(number) || blocker != nil else { return }
-    if let blocker { blocked[blocker]?.removeAll { $0 == number } }
-    fail(number, CancellationError())
+    if waiting.contains(number) || pending[number]?.blocker != nil { _ = giveUp(number) }
+  }
+
+  /// Answers a caller that was cancelled, and ends its command, unless that has stopped a run. Then it keeps its place: what
+  /// was called later would not know why the run ends.
+  /// - Returns: Whether it keeps its place.
+  private mutating func giveUp(_ number: Int) -> Bool {
+    guard let command = pending[number], command.hasStoppedARun else {
+      fail(number, CancellationError())
+      return false
+    }
+    pending[number]?.isAnswered = true
+    if !command.isAnswered { command.fail(CancellationError()) }
+    return true
   }
 
   /// Ends a command with an error.
   mutating func fail(_ number: Int, _ error: any Error) {
     let command = pending[number]
-    end(number)
-    command?.fail(error)
+    if let blocker = command?.blocker { blocked[blocker]?.remove(number) }
+    if end(number) { command?.fail(error) }
   }
 
   /// Refuses everything that is not over.
   mutating func refuseAll() {
-    for number in pending.keys.sorted() { pending[number]?.fail(DownloadError.shutDown) }
+    for (_, command) in pending.sorted(by: { $0.key < $1.key }) where !command.isAnswered {
+      command.fail(DownloadError.shutDown)
+    }
     for case .addition(let addition) in ready { addition.answer(.failure(DownloadError.shutDown)) }
     self = CommandQueue()
   }
@@ -203,10 +229,9 @@ struct CommandQueue: Sendable {
     [numbers[id] ?? [], wide].joined().lazy.compactMap { pending[$0] }.filter { $0.concerns(id) }
   }
 
-  /// Those of the downloads that a command concerns which is not over.
-  func concerned(of ids: [DownloadID]) -> Set<DownloadID> {
-    guard !pending.isEmpty else { return [] }
-    return Set(ids.filter { id in all(for: id).contains { _ in true } })
+  /// Whether a command concerns one of these downloads.
+  func concern(_ ids: [DownloadID]) -> Bool {
+    !pending.isEmpty && ids.contains { id in all(for: id).contains { _ in true } }
   }
 
   /// The number of commands that are not over and concern a download.
@@ -239,7 +264,18 @@ struct CommandQueue: Sendable {
 
   /// The last one of the earlier commands that concern a download; `nil` if there is none.
   private func last(for id: DownloadID, before number: Int) -> Int? {
-    all(for: id).map(\.number).filter { $0 < number }.max()
+    let own = numbers[id].map { $0.prefix(Self.count(of: $0, below: number)) } ?? []
+    return [own.last, wide.last { $0 < number && pending[$0]?.concerns(id) == true }].lazy.compactMap(\.self).max()
+  }
+
+  /// How many numbers of an ascending list are smaller than one.
+  private static func count(of list: [Int], below number: Int) -> Int {
+    var range = 0..<list.count
+    while !range.isEmpty {
+      let middle = (range.lowerBound + range.upperBound) / 2
+      range = list[middle] < number ? middle + 1..<range.upperBound : range.lowerBound..<middle
+    }
+    return range.lowerBound
   }
 
   /// The last one of the earlier commands that concern all downloads, or one for which a condition is true.

@@ -10,15 +10,16 @@ extension EngineState {
     {
       stopped = run
     }
-    commands.begin(call, call.decision(stopped))
+    commands.begin(call, stopped: stopped)
     mode.mustTakeTurn = true
   }
 
   /// Takes an addition, which is done together with others unless an earlier command comes first.
   mutating func take(_ addition: Addition) {
     guard !mode.isStopping else { return addition.answer(.failure(DownloadError.shutDown)) }
-    let ids = addition.isAfterCommands ? commands.concerned(of: addition.additions.map(\.request.id)) : []
-    if ids.isEmpty { commands.append(.addition(addition)) } else { begin(addition, after: ids) }
+    let ids = addition.isAfterCommands ? addition.additions.map(\.request.id) : []
+    // Also what is called later for its other downloads comes after it.
+    if commands.concern(ids) { begin(addition, after: Set(ids)) } else { commands.append(.addition(addition)) }
     mode.mustTakeTurn = true
   }
 

@@ -46,8 +46,6 @@ struct EngineState: Sendable {
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
-    /// Whether the ledger ranks by the pipeline's policy.
-    var isRanked = false
     /// Whether progress is reported and leases are renewed.
     var ticks = false
     /// When leases were last renewed while something runs.
@@ -88,8 +86,7 @@ struct EngineState: Sendable {
   init(_ pipeline: Pipeline, sessions: [any SourceSession], _ context: EngineContext) {
     stages = LiveStages(pipeline, sessions: sessions)
     gates = Gates(pipeline.gates)
-    let startsSuspended = context.options.startsSuspended
-    mode = Mode(isSuspended: startsSuspended, isRanked: !startsSuspended)
+    mode = Mode(isSuspended: context.options.startsSuspended)
     self.context = context
   }
 

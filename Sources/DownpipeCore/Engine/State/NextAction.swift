@@ -6,7 +6,7 @@ enum NextAction<Value: Sendable>: Sendable {
   ///
   /// - Parameter comesBeforeLeases: Whether it has to decide before the next lease, because the download may be leased.
   case wait(for: [Run], comesBeforeLeases: Bool = false, then: Decision<Value>)
-  /// The ledger or a disk is asked; then it decides again, and nothing else uses the ledger in between.
+  /// The ledger or a disk is asked; then it decides again, and no other job is performed in between.
   case job(@Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
 }
 

@@ -5,7 +5,7 @@ extension Engine {
   func add(_ requests: [DownloadRequest], ifKnown: KnownDownload, paused: Bool) async throws -> [Download.Ticket] {
     try checkOpen()
     for request in requests { try check(request) }
-    if !state.mode.isRanked { _ = try await context.prepareToAdd() }
+    try await rankOnce()
     return try await context.add(requests, ifKnown: ifKnown, paused: paused, afterCommands: true)
   }
 
@@ -14,15 +14,6 @@ extension Engine {
 }
 
 extension EngineContext {
-  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start, and returns the pipeline.
-  func prepareToAdd() async throws -> Pipeline {
-    try await mailbox.call(for: []) { _ in
-      { state, instant in
-        try state.rankOnce(at: instant) { state, _ in .over(state.stages.current.pipeline) }
-      }
-    }
-  }
-
   /// - Parameters:
   ///   - afterCommands: Whether earlier commands for these downloads come first: an earlier removal that waits for a run
   ///     would remove what is added now. A run that adds others must not wait for itself.
@@ -60,7 +51,8 @@ extension EngineContext {
     _ children: [DownloadRequest], following root: DownloadID, atMost maximum: Int,
     if check: @escaping @Sendable () throws -> Void
   ) async throws {
-    let pipeline = try await prepareToAdd()
+    let pipeline = try await mailbox.call(for: []) { _ in { state, _ in .over(state.stages.current.pipeline) } }
+    try await ranking.once { try await store.rank(by: pipeline.ranking) }
     for child in children { try child.check(against: pipeline) }
     let ids = children.map(\.id)
     _ = try await add(children, ifKnown: .update, afterCommands: false) { context in
@@ -118,10 +110,13 @@ extension EngineContext {
 }
 
 extension EngineContext {
-  /// Adds a download again whose artifact is lost, in a turn; `nil` if the download was removed meanwhile, or a rename has
-  /// moved the artifact, which the ledger may not know.
+  /// Adds a download again whose artifact is lost, in a turn; `nil` if the download was removed or has another artifact
+  /// meanwhile, or a rename has moved it, which the ledger may not know.
   fileprivate func addLost(_ addition: LedgerAddition, _ changes: inout Changes) async throws -> LedgerAddOutcome? {
-    guard let present = try await store.record(addition.request.id), present.steps.note == nil else { return nil }
+    // A later addition may have asked for another file.
+    guard let present = try await store.record(addition.request.id), present.phase == .finished,
+      present.steps.note == nil, present.steps.artifact == addition.lost
+    else { return nil }
     let outcome = try await store.add([addition], at: time.date).first
     changes.ids.append(addition.request.id)
     return outcome
@@ -177,6 +172,6 @@ extension EngineState {
       // Otherwise it is answered when it is added.
       if case .failure(let error) = result { addition.answer(.failure(error)) }
     }
-    commands.begin(call, call.decision(nil))
+    commands.begin(call)
   }
 }

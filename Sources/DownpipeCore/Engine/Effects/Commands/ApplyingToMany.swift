@@ -48,10 +48,9 @@ extension Engine {
   nonisolated func updateAll(
     _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
-    try await context.mailbox.call(for: nil) { _ in
-      { state, instant in
-        try state.rankOnce(at: instant) { state, _ in state.change(.matching(filter), change, after: 0) }
-      }
+    try await rankOnce()
+    return try await context.mailbox.call(for: nil) { _ in
+      { state, _ in state.change(.matching(filter), change, after: 0) }
     }
   }
 }

@@ -6,27 +6,12 @@ extension Engine {
   nonisolated func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
-    try await context.mailbox.call(for: [id]) { _ in
-      { state, instant in try state.rankOnce(at: instant) { state, _ in state.change(id, change) } }
-    }
+    try await rankOnce()
+    return try await context.mailbox.call(for: [id]) { _ in { state, _ in state.change(id, change) } }
   }
 }
 
 extension EngineState {
-  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start, and goes on.
-  mutating func rankOnce<Value>(
-    at instant: Instant, then decision: @escaping Decision<Value>
-  ) throws -> NextAction<Value> {
-    guard !mode.isRanked else { return try decision(&self, instant) }
-    return .job { [ranking = stages.current.pipeline.ranking] context, _ in
-      try await context.store.rank(by: ranking)
-      return { state, instant in
-        state.mode.isRanked = true
-        return try decision(&state, instant)
-      }
-    }
-  }
-
   /// Changes the request of a download, which may run.
   mutating func change(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void

@@ -2,22 +2,23 @@ internal import Synchronization
 
 // Removing downloads.
 //
-// The records are removed and the removals are published in the same turn. Files are deleted after that turn. An id can be
-// added again meanwhile, so what happens after that turn must not concern the download that has the id then. Partials
+// The records are removed and the removals are published in the same turn. Published files are deleted before the command
+// ends: what was added later may have to be published at the same place. Only if a command for many removes many at once,
+// their files are deleted afterwards, a few in a turn; those of ids that were added again meanwhile are left. Partials
 // have a generation, so they need no turn; only that of a run that was stopped by the removal is deleted in the turn that
 // ends the run, before the caller goes on.
 extension Engine {
   /// The number of files that are deleted in one turn.
-  private static let filesInTurn = 100
+  fileprivate static let filesInTurn = 100
 
   /// Removes a download after stopping its run.
   nonisolated func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     let removal = try await context.mailbox.call(for: [id], stopping: .remove) { stopped in
       { state, _ in state.remove(id, deletingFile: deletingFile, after: stopped.map { [$0] } ?? []) }
     }
-    try await deleteFiles(of: removal.records)
-    let left = deletingFile ? removal.ended.last(where: \.wasRemoved)?.leftArtifact : nil
-    if let left { try await delete(left) }
+    var failure = removal.failure
+    do { try await deleteFiles(of: removal.records) } catch { failure = failure ?? error }
+    if let failure { throw failure }
     return removal.hasRemoved
   }
 
@@ -32,20 +33,10 @@ extension Engine {
     }
     // The files of most are deleted before runs have ended, and also after an error.
     try? await removals.firstTurn.wait()
-    var failure: (any Error)?
-    do { try await deleteFiles(of: removals.records.taken()) } catch { failure = error }
-    if let error = await end { failure = failure ?? error }
-    do { try await deleteFiles(of: removals.records.taken()) } catch { failure = failure ?? error }
-    for left in removals.ended.compactMap(\.leftArtifact) where deletingFiles {
-      do { try await delete(left) } catch { failure = failure ?? error }
-    }
-    if let failure { throw failure }
-    return removals.count
-  }
-
-  /// Deletes the artifact that a removed download has left in place.
-  private nonisolated func delete(_ left: StoredArtifact) async throws {
-    try await context.storage.remove(try context.storage.artifact(from: left))
+    do { try await deleteFiles(of: removals.records.taken()) } catch { removals.note(error) }
+    if let error = await end { removals.note(error) }
+    do { try await deleteFiles(of: removals.records.taken()) } catch { removals.note(error) }
+    return try removals.count
   }
 
   /// Deletes the partials and the files of removed downloads.
@@ -71,6 +62,8 @@ struct Removal: Sendable {
   var records = RemovedDownloads.Summary()
   /// The runs that the command has stopped or waited for.
   var ended: [Run] = []
+  /// Why a file was not deleted.
+  var failure: (any Error)?
 
   /// Whether there was a download to remove.
   var hasRemoved: Bool { records.count > 0 || ended.contains(where: \.wasRemoved) }
@@ -82,20 +75,22 @@ private final class Removals: Sendable {
   let records = RemovedDownloads()
   /// Complete when the downloads are removed that do not run, or the command has failed.
   let firstTurn = Completion()
-  private let state = Mutex<(ended: [Run], count: Int)>(([], 0))
+  private let state = Mutex<(count: Int, failure: (any Error)?)>((0, nil))
 
-  /// The runs whose downloads were removed at their ends.
-  var ended: [Run] { state.withLock { $0.ended } }
   /// The number of downloads that were removed.
-  var count: Int { state.withLock { $0.count + $0.ended.count } }
-
-  func add(_ removed: RemovedDownloads.Summary) {
-    records.add(removed)
-    state.withLock { $0.count += removed.count }
-    firstTurn.complete()
+  /// - Throws: The first error that was noted.
+  var count: Int {
+    get throws {
+      let (count, failure) = state.withLock { $0 }
+      if let failure { throw failure }
+      return count
+    }
   }
 
-  func add(_ runs: [Run]) { state.withLock { $0.ended += runs } }
+  func note(_ error: any Error) { state.withLock { $0.failure = $0.failure ?? error } }
+
+  /// Notes downloads that were removed.
+  func note(_ count: Int) { state.withLock { $0.count += count } }
 
   /// - Returns: What the command throws.
   func note(_ command: () async throws -> Void) async -> (any Error)? {
@@ -108,21 +103,28 @@ private final class Removals: Sendable {
 extension EngineState {
   /// - Parameter ended: The runs that the command has stopped or waited for.
   mutating func remove(_ id: DownloadID, deletingFile: Bool, after ended: [Run]) -> NextAction<Removal> {
-    if let run = slots.runs[id] {
+    let gone = ended.last(where: \.wasRemoved)
+    // What has the id with another key was added later.
+    if let run = slots.runs[id], gone.map({ $0.key == run.key }) ?? true {
       run.stop(.remove)
-      return .wait(for: [run]) { state, _ in
-        // What has the id then was added later.
-        run.wasRemoved
-          ? .over(Removal(ended: ended + [run]))
-          : state.remove(id, deletingFile: deletingFile, after: ended + [run])
+      return .wait(for: [run]) { state, _ in state.remove(id, deletingFile: deletingFile, after: ended + [run]) }
+    }
+    if let gone {
+      guard deletingFile, let left = gone.leftArtifact else { return .over(Removal(ended: ended)) }
+      return .job { context, _ in
+        var removal = Removal(ended: ended)
+        do { try await context.delete([(id, left)]) } catch { removal.failure = error }
+        return { [removal] _, _ in .over(removal) }
       }
     }
     // Its outcome may have been on its way to the ledger: then its record was removed before this turn.
     return .job { [lost = lostRemovals[id]] context, changes in
-      let records = try await context.forget(id, deletingFile: deletingFile, knowing: lost, &changes)
-      return { state, _ in
+      var removal = Removal(ended: ended)
+      removal.records = try await context.forget(id, deletingFile: deletingFile, knowing: lost, &changes)
+      do { try await context.delete(removal.records.takeFiles()) } catch { removal.failure = error }
+      return { [removal] state, _ in
         state.lostRemovals[id] = nil
-        return .over(Removal(records: records, ended: ended))
+        return .over(removal)
       }
     }
   }
@@ -134,27 +136,40 @@ extension EngineState {
     let runs = slots.runs(in: selection)
     let (running, location) = (Set(slots.runs.keys), context.storage.location)
     let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }
+    let isFirstTurn = if case .matching = selection { true } else { false }
     let mustFinishRenaming = deletingFiles && mode.mustFinishRenaming
     if mustFinishRenaming { mode.mustFinishRenaming = false }
     return .job { context, changes in
       // The files may be at their new places without the ledger's knowledge.
       if mustFinishRenaming { await context.finishRenaming(&changes) }
       // Downloads that other owners run, and downloads at other locations, are not removed.
-      let removed = try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) {
+      var removed = try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) {
         record in
         !running.contains(record.id) && record.belongs(to: location)
       }
+      removals.note(removed.count)
+      if !isFirstTurn || removed.fileCount <= Engine.filesInTurn {
+        do { try await context.delete(removed.takeFiles()) } catch { removals.note(error) }
+      }
+      removals.records.add(removed)
       return { state, _ in
-        removals.add(removed)
+        removals.firstTurn.complete()
         for record in lost { state.lostRemovals[record.id] = nil }
         for run in runs { run.stop(.remove) }
         state.commands.narrow(state.turn.command, to: Set(runs.map(\.id)))
-        return .wait(for: runs) { state, _ in
-          removals.add(runs.filter(\.wasRemoved))
+        return .wait(for: runs) { _, _ in
+          let gone = runs.filter(\.wasRemoved)
+          removals.note(gone.count)
           // These have ended for another reason.
           let rest = runs.filter { !$0.wasRemoved }.map(\.id)
-          guard !rest.isEmpty else { return .over(()) }
-          return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removals)
+          let left = deletingFiles ? gone.compactMap { run in run.leftArtifact.map { (run.id, $0) } } : []
+          return .job { context, _ in
+            do { try await context.delete(left) } catch { removals.note(error) }
+            return { state, _ in
+              guard !rest.isEmpty else { return .over(()) }
+              return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removals)
+            }
+          }
         }
       }
     }
@@ -182,8 +197,7 @@ extension EngineContext {
     return try await forget(.ids([id]), deletingFiles: deletingFile, knowing: lost.map { [$0] } ?? [], &changes)
   }
 
-  /// Removes the record of a run that was stopped by a removal. This is part of a turn, so it deletes no published file,
-  /// for which it would have to wait for itself.
+  /// Removes the record of a run that was stopped by a removal. Its command deletes the published file.
   /// - Parameter lost: Its record, if an earlier removal has failed.
   /// - Returns: `false` if the ledger has failed. The caller tries again, and the record may be removed all the same.
   func removeRecord(of run: Run, knowing lost: DownloadRecord?, _ changes: inout Changes) async -> Bool {
@@ -230,7 +244,9 @@ extension EngineContext {
   }
 
   /// Deletes the files of removed downloads. Done in a turn, so that no download starts and publishes meanwhile.
+  /// - Throws: The first error, after everything else has been deleted.
   fileprivate func delete(_ artifacts: [(id: DownloadID, artifact: StoredArtifact)]) async throws {
+    guard !artifacts.isEmpty else { return }
     // If an id was added again, the file at the path may be the new one.
     let known = Set(try await store.records(of: artifacts.map(\.id)).map(\.id))
     var failure: (any Error)?

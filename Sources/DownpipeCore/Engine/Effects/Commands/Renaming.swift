@@ -3,9 +3,8 @@ extension Engine {
   /// Renames a download; the file of a finished download is renamed in its folder.
   nonisolated func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     let name = SafeFileName.make(fromTitle: name)
-    return try await context.mailbox.call(for: [id]) { _ in
-      { state, instant in try state.rankOnce(at: instant) { state, _ in state.rename(id, to: name) } }
-    }
+    try await rankOnce()
+    return try await context.mailbox.call(for: [id]) { _ in { state, _ in state.rename(id, to: name) } }
   }
 }
 

@@ -16,10 +16,10 @@ extension Engine {
       state.mode.suspensions += 1
       return state.mode.suspensions
     }
-    if !state.mode.isRanked {
+    if !context.ranking.isDone {
       // The downloader was suspended from the start, so the ranking and interrupted renames have to be done now.
       var failure: DownloadError?
-      do { _ = try await context.prepareToAdd() } catch {
+      do { try await rankOnce() } catch {
         failure = DownloadError(error, as: .ledger, stage: context.ledgerName)
       }
       decide { state, _ in
