@@ -235,6 +235,8 @@
         let page = try await read { [last] in try $0.rankable(after: last) }
         guard let end = page.last else { break }
         guard try await queue.commit({ try $0.rank(page, as: number) }) else { return }
+        // What is left is done by the next ranking.
+        try Task.checkCancellation()
         last = end
       }
       try await queue.commit { try $0.endRanking(as: number) }

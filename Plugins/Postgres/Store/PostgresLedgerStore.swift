@@ -301,7 +301,11 @@
       let number = memory.set(ranking)
       guard try await change({ try $0.beginRanking(by: ranking, always: isLater) }) else { return }
       var last: Int64? = .min
-      while let from = last { last = try await change { try $0.rank(after: from, as: number) } }
+      while let from = last {
+        last = try await change { try $0.rank(after: from, as: number) }
+        // What is left is done by the next ranking.
+        try Task.checkCancellation()
+      }
       try await change { try $0.endRanking(as: number) }
     }
 

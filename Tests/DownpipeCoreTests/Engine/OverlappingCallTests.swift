@@ -78,6 +78,119 @@ struct OverlappingCallTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("Cancelling the end of a suspension does not start downloads before they are ranked")
+  func cancelledWhileRanking() async throws {
+    let first = try await downloader(FakeSource(everyURL: .init(bytes)))
+    await first.setSuspended(true)
+    try await first.add(DownloadRequest(url, id: "a"))
+    await first.shutdown()
+    let faulty = FaultyLedger(ledger)
+    faulty.hold(.rank)
+    var options = options
+    options.startsSuspended = true
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await Downloader(options: options) {
+      source
+      storage
+      AnyLedger(faulty)
+    }
+    let start = Task { await downloader.setSuspended(false) }
+    await faulty.held(atLeast: 1)
+    start.cancel()
+    try await settle(downloader)
+    #expect(try await downloader.status(of: "a")?.state == .waiting(.suspended))
+    #expect(source.requests.isEmpty)
+    faulty.release()
+    await start.value
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 1])
+    await downloader.shutdown()
+  }
+
+  @Test("A ranking that fails is told to those who wait for it, and tried again by the next")
+  func failedRanking() async throws {
+    let faulty = FaultyLedger(ledger)
+    faulty.fail(.rank, with: DownloadError(.ledger, "the disk is full"))
+    var options = options
+    options.startsSuspended = true
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes))
+      storage
+      AnyLedger(faulty)
+    }
+    do {
+      try await downloader.add(DownloadRequest(url, id: "a"))
+      Issue.record("it was added without a rank")
+    } catch let error as DownloadError {
+      #expect(error.code == .ledger)
+    }
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(faulty.calls.count { $0 == .rank } == 2)
+    await downloader.shutdown()
+  }
+
+  @Test("A removal whose caller gives up after it has stopped the run leaves nothing, and a later addition is new")
+  func removalWithoutItsCaller() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource([url: [.init(bytes).holding(after: 10_000), .init(bytes)]])
+    let downloader = try await downloader(source, ledger: faulty)
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    faulty.hold(.exchange, at: faulty.calls.count { $0 == .exchange } + 1)
+    let removal = Task { try await downloader.remove("a") }
+    await faulty.held(atLeast: 1)
+    let addition = Task { [url] in try await downloader.add(DownloadRequest(url, id: "a")) }
+    try await settle(downloader)
+    removal.cancel()
+    await #expect(throws: CancellationError.self) { try await removal.value }
+    faulty.release()
+    _ = try await addition.value.value
+    #expect(storage.partials.isEmpty)
+    #expect(Set(storage.published.keys) == ["file.bin"])
+    await downloader.shutdown()
+  }
+
+  @Test("The files of many downloads are deleted, a few in each turn")
+  func filesOfMany() async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init([1, 2, 3])))
+    try await downloader.add(contentsOf: requests(250))
+    try await downloader.waitUntilIdle()
+    #expect(storage.published.count == 250)
+    #expect(try await downloader.removeAll(deletingFiles: true) == 250)
+    #expect(storage.published.isEmpty)
+    await downloader.shutdown()
+  }
+
+  private func tagged(_ tag: String) -> DownloadRequest {
+    var request = DownloadRequest(url, id: "a")
+    request.tags = [tag]
+    return request
+  }
+
+  @Test("Two additions of a download whose file is lost: the later one decides how it is fetched again")
+  func lostTwice() async throws {
+    let slow = SlowLook(base: storage)
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await Downloader(options: options) {
+      source
+      slow
+      ledger
+    }
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    try await storage.remove(artifact)
+    slow.isHeld.update { $0 = true }
+    let first = Task { try await downloader.add(tagged("first")) }
+    await slow.waiting.wait { $0 > 0 }
+    let second = Task { try await downloader.add(tagged("second")) }
+    await slow.waiting.wait { $0 > 1 }
+    slow.isHeld.update { $0 = false }
+    _ = try await (first.value.value, second.value.value)
+    #expect(try await downloader.status(of: "a")?.request.tags == ["second"])
+    #expect(source.requests.count == 2)
+    await downloader.shutdown()
+  }
+
   @Test("An addition whose artifact is lost does not win over a later one that asks for another file")
   func lostArtifact() async throws {
     let slow = SlowLook(base: storage)

@@ -17,19 +17,10 @@ extension Engine {
     return isRemoved ?? false
   }
 
-  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start. Not in a turn: it may take many
-  /// transactions.
-  nonisolated func rankOnce() async throws {
-    guard !context.ranking.isDone else { return }
-    try await checkOpen()
-    let ranking = await pipeline.ranking
-    try await context.ranking.once { try await context.store.rank(by: ranking) }
-  }
-
   func replace(scheduling policy: any SchedulingPolicy) async throws {
+    try checkOpen()
     decide { state, _ in state.replace(scheduling: policy) }
-    try await store.rank(by: Ranking(policy))
-    context.ranking.end()
+    try await beginRanking().finish()
     try? await context.mailbox.call(for: [], isContinuation: true) { _ in { state, _ in .over(state.rankRuns()) } }
     decide { state, _ in state.lookAgain() }
   }

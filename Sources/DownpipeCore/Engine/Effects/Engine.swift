@@ -12,6 +12,8 @@ actor Engine {
   var state: EngineState
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
+  /// The latest ranking that is in progress.
+  var ranking: RankingInProgress?
   /// Whether the ledger is renewing the leases.
   private var isRenewing = false
   /// Whether a task leases shares of rates.
@@ -115,7 +117,7 @@ actor Engine {
   }
 
   /// Makes the loop start a child task.
-  private func begin(_ work: @escaping @Sendable () async -> Void) {
+  func begin(_ work: @escaping @Sendable () async -> Void) {
     newTasks.append(work)
     if !isDeciding { context.mailbox.wake(forTurn: false) }
   }

@@ -21,7 +21,6 @@ final class EngineContext: Sendable {
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
   let excludedPlaces = ExcludedPlaces()
-  let ranking: FirstRanking
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)
@@ -39,8 +38,6 @@ final class EngineContext: Sendable {
     rates = LiveRates(pipeline.rates, time: options.time)
     policies = LivePolicies(retry: pipeline.retry, gates: pipeline.gates)
     hub = EventHub(time: options.time)
-    // Otherwise it is done before.
-    ranking = FirstRanking(isDone: !options.startsSuspended)
     mailbox = Mailbox(probe: options.probe)
   }
 

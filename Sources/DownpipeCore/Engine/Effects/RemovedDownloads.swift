@@ -17,6 +17,12 @@ final class RemovedDownloads: Sendable {
     /// The number of artifacts to delete.
     var fileCount: Int { pages.reduce(0) { $0 + $1.fileCount } }
 
+    /// Removes and returns all pages.
+    mutating func takePages() -> [RemovedPage] {
+      defer { pages = [] }
+      return pages
+    }
+
     /// Removes and returns the artifacts to delete, and the ids of their downloads.
     mutating func takeFiles() -> [(id: DownloadID, artifact: StoredArtifact)] {
       defer { for index in pages.indices { pages[index].dropFiles() } }

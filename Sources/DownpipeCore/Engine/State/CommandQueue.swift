@@ -12,14 +12,14 @@ struct CommandQueue: Sendable {
     fileprivate(set) var ids: Set<DownloadID>?
     /// What it decides when its turn comes; `nil` while it decides.
     fileprivate var decision: AnyDecision?
-    /// The run that its call has stopped.
-    fileprivate var stopped: Run?
     /// The runs that it waits for.
     fileprivate var awaited: [Run] = []
     fileprivate var comesBeforeLeases = false
     /// The earlier command that it waits for.
     fileprivate var blocker: Int?
     fileprivate var hasHadATurn = false
+    /// Whether it has stopped a run.
+    fileprivate var hasStopped = false
     /// Whether it adds downloads.
     fileprivate var isAddition = false
     fileprivate var isCancelled = false
@@ -28,11 +28,6 @@ struct CommandQueue: Sendable {
     fileprivate let fail: @Sendable (any Error) -> Void
 
     fileprivate func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
-
-    /// Whether it waits for a run that ends for its reason.
-    fileprivate var hasStoppedARun: Bool {
-      ([stopped].compactMap(\.self) + awaited).contains { !$0.isOver && $0.stopReason != nil }
-    }
   }
 
   /// What waits for its turn.
@@ -62,8 +57,8 @@ struct CommandQueue: Sendable {
   mutating func begin(_ call: Call, stopped: Run? = nil) {
     let number = call.number
     pending[number] = Pending(
-      number: number, ids: call.ids, decision: call.decision(stopped), stopped: stopped, isAddition: call.isAddition,
-      fail: call.fail)
+      number: number, ids: call.ids, decision: call.decision(stopped), hasStopped: stopped != nil,
+      isAddition: call.isAddition, fail: call.fail)
     func insert(in list: inout [Int]) { list.insert(number, at: Self.count(of: list, below: number)) }
     if let id = call.ids?.first, call.ids?.count == 1 {
       insert(in: &numbers[id, default: []])
@@ -121,7 +116,7 @@ struct CommandQueue: Sendable {
     pending[number]?.hasHadATurn = true
     return Turn(
       decision: decision, concernsDownloads: command.ids?.isEmpty != true && !command.isAddition,
-      hasBegun: command.hasHadATurn || command.stopped != nil)
+      hasBegun: command.hasHadATurn || command.hasStopped)
   }
 
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
@@ -187,17 +182,20 @@ struct CommandQueue: Sendable {
 
   // MARK: Ends
 
+  /// Notes that a command has stopped a run.
+  mutating func noteStop(by number: Int) { pending[number]?.hasStopped = true }
+
   /// Ends the wait of a caller that was cancelled. What it has begun may still be completed.
   mutating func cancel(_ number: Int) {
     pending[number]?.isCancelled = true
     if waiting.contains(number) || pending[number]?.blocker != nil { _ = giveUp(number) }
   }
 
-  /// Answers a caller that was cancelled, and ends its command, unless that has stopped a run. Then it keeps its place: what
-  /// was called later would not know why the run ends.
+  /// Answers a caller that was cancelled, and ends its command, unless that has stopped a run. Then it keeps its place until
+  /// it is over: what was called later would not know why the run ends.
   /// - Returns: Whether it keeps its place.
   private mutating func giveUp(_ number: Int) -> Bool {
-    guard let command = pending[number], command.hasStoppedARun else {
+    guard let command = pending[number], command.hasStopped else {
       fail(number, CancellationError())
       return false
     }

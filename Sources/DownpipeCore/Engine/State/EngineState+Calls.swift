@@ -14,6 +14,11 @@ extension EngineState {
     mode.mustTakeTurn = true
   }
 
+  /// Stops a run for the command that decides.
+  mutating func stop(_ run: Run, _ reason: StopReason) {
+    if run.stop(reason) { commands.noteStop(by: turn.command) }
+  }
+
   /// Takes an addition, which is done together with others unless an earlier command comes first.
   mutating func take(_ addition: Addition) {
     guard !mode.isStopping else { return addition.answer(.failure(DownloadError.shutDown)) }

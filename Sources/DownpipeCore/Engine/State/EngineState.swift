@@ -46,6 +46,8 @@ struct EngineState: Sendable {
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
+    /// Whether the ledger ranks by the pipeline's policy, or has done so by an earlier one.
+    var isRanked: Bool
     /// Whether progress is reported and leases are renewed.
     var ticks = false
     /// When leases were last renewed while something runs.
@@ -86,7 +88,9 @@ struct EngineState: Sendable {
   init(_ pipeline: Pipeline, sessions: [any SourceSession], _ context: EngineContext) {
     stages = LiveStages(pipeline, sessions: sessions)
     gates = Gates(pipeline.gates)
-    mode = Mode(isSuspended: context.options.startsSuspended)
+    let startsSuspended = context.options.startsSuspended
+    // Otherwise this was done before.
+    mode = Mode(isSuspended: startsSuspended, isRanked: !startsSuspended)
     self.context = context
   }
 

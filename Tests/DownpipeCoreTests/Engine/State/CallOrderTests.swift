@@ -12,7 +12,7 @@ struct CallOrderTests {
   func order(seed: UInt64) async throws {
     for number in 0..<500 {
       var random = SeededGenerator(seed: seed &* 1_000 &+ UInt64(number))
-      let world = try await CallWorld()
+      let world = try await CallWorld(isAwaited: number % 2 > 0)
       var steps: [CallWorld.Step] = []
       for _ in 0..<40 {
         guard let step = world.possible.randomElement(using: &random) else { break }
@@ -74,5 +74,19 @@ struct CallOrderTests {
     await world.goOn()
     for step in [CallWorld.Step.call(.pause, "a"), .call(.addBoth, "a"), .call(.add, "b")] { await world.take(step) }
     #expect(try await world.end() == nil)
+  }
+  @Test("A removal whose caller gives up at any time after the run has ended is completed before a later addition")
+  func cancelledAfterTheEnd() async throws {
+    for steps in 0..<20 {
+      let world = try await CallWorld(isAwaited: true)
+      await world.goOn()
+      // Both wait for the run.
+      for step in [CallWorld.Step.call(.pause, "b"), .call(.remove, "a"), .call(.add, "a")] { await world.take(step) }
+      await world.goOn(butNotEnds: true)
+      for id in CallHistory.ids { await world.take(.end(id)) }
+      await world.goOn(butNotEnds: true, atMost: steps)
+      await world.take(.cancel(1))
+      #expect(try await world.end() == nil, "\(steps) steps after the end")
+    }
   }
 }

@@ -28,9 +28,12 @@ final class CallWorld {
   private var working: [Run] = []
   private var callers: [Caller] = []
   private var history = CallHistory()
+  private let isAwaited: Bool
   private let instant: EngineState.Instant
 
-  init(sabotage: Sabotage? = nil) async throws {
+  /// - Parameter isAwaited: Whether somebody waits until the downloader is idle: then there are more jobs.
+  init(sabotage: Sabotage? = nil, isAwaited: Bool = false) async throws {
+    self.isAwaited = isAwaited
     setup = try await StateModel.Setup(limit: 2, sabotage: sabotage)
     let date = setup.records[0].createdAt
     instant = .init(now: .zero, date: date)
@@ -79,12 +82,13 @@ final class CallWorld {
   }
 
   /// Lets everything go on that can.
-  func goOn() async {
-    for _ in 0..<1_000 {
+  func goOn(butNotEnds: Bool = false, atMost count: Int = 1_000) async {
+    for _ in 0..<count {
       let step = possible.first {
         switch $0 {
         case .call, .cancel: false
-        case .job, .conclude, .end: true
+        case .job, .conclude: true
+        case .end: !butNotEnds
         }
       }
       guard let step else { return }
@@ -223,6 +227,7 @@ final class CallWorld {
   }
 
   private func look(needsTurn: Bool = false) {
+    if isAwaited, state.idleWaiters.isEmpty { state.idleWaiters.insert(IdleWaiters.Waiter()) }
     decide { $0.receive(.news(.init(), needsTurn: needsTurn), at: $1) }
   }
 

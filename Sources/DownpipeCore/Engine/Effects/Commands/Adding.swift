@@ -52,7 +52,6 @@ extension EngineContext {
     if check: @escaping @Sendable () throws -> Void
   ) async throws {
     let pipeline = try await mailbox.call(for: []) { _ in { state, _ in .over(state.stages.current.pipeline) } }
-    try await ranking.once { try await store.rank(by: pipeline.ranking) }
     for child in children { try child.check(against: pipeline) }
     let ids = children.map(\.id)
     _ = try await add(children, ifKnown: .update, afterCommands: false) { context in
@@ -113,10 +112,12 @@ extension EngineContext {
   /// Adds a download again whose artifact is lost, in a turn; `nil` if the download was removed or has another artifact
   /// meanwhile, or a rename has moved it, which the ledger may not know.
   fileprivate func addLost(_ addition: LedgerAddition, _ changes: inout Changes) async throws -> LedgerAddOutcome? {
-    // A later addition may have asked for another file.
+    // A later addition may have asked for another file, or have changed the request.
     guard let present = try await store.record(addition.request.id), present.phase == .finished,
       present.steps.note == nil, present.steps.artifact == addition.lost
     else { return nil }
+    var addition = addition
+    addition.request = present.added ?? present.request
     let outcome = try await store.add([addition], at: time.date).first
     changes.ids.append(addition.request.id)
     return outcome

@@ -38,7 +38,7 @@ extension EngineState {
   /// - Parameter stopped: The run that the call has stopped.
   mutating func apply(_ command: LifecycleCommand, to id: DownloadID, after stopped: Run?) -> NextAction<Bool> {
     if let run = slots.runs[id] {
-      if let reason = command.stopReason { run.stop(reason) }
+      if let reason = command.stopReason { stop(run, reason) }
       if command.stopReason != nil || !run.read({ $0.phase.isActive }) {
         // What it is stopped for by a reason leaves nothing to lease, or is done with the end of the run.
         return .wait(for: [run], comesBeforeLeases: command.stopReason == nil) { state, _ in

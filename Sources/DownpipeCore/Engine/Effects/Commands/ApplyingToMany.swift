@@ -84,7 +84,7 @@ extension EngineState {
       if command.event == .cancel, result.count > result.ids.count { done.needsSweep = true }
       return { [done] state, _ in
         let own = awaited.filter { !contested.contains($0.id) }
-        if let reason = command.stopReason { for run in own { run.stop(reason) } }
+        if let reason = command.stopReason { for run in own { state.stop(run, reason) } }
         state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
         return .wait(for: own) { state, _ in
           // The first ones are for earlier commands to end, others have ended for another reason.

@@ -11,7 +11,7 @@ extension EngineState {
   /// - Parameter ended: The runs that the command has stopped or waited for.
   fileprivate mutating func discard(_ id: DownloadID, after ended: [Run]) -> NextAction<Bool> {
     if let run = slots.runs[id] {
-      run.stop(.cancel)
+      stop(run, .cancel)
       return .wait(for: [run]) { state, _ in state.discard(id, after: ended + [run]) }
     }
     return .job { context, changes in

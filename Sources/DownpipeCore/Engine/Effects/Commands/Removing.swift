@@ -106,7 +106,7 @@ extension EngineState {
     let gone = ended.last(where: \.wasRemoved)
     // What has the id with another key was added later.
     if let run = slots.runs[id], gone.map({ $0.key == run.key }) ?? true {
-      run.stop(.remove)
+      stop(run, .remove)
       return .wait(for: [run]) { state, _ in state.remove(id, deletingFile: deletingFile, after: ended + [run]) }
     }
     if let gone {
@@ -121,7 +121,7 @@ extension EngineState {
     return .job { [lost = lostRemovals[id]] context, changes in
       var removal = Removal(ended: ended)
       removal.records = try await context.forget(id, deletingFile: deletingFile, knowing: lost, &changes)
-      do { try await context.delete(removal.records.takeFiles()) } catch { removal.failure = error }
+      removal.failure = await context.deleteFiles(of: &removal.records, after: ended, withArtifacts: deletingFile)
       return { [removal] state, _ in
         state.lostRemovals[id] = nil
         return .over(removal)
@@ -130,13 +130,13 @@ extension EngineState {
   }
 
   /// Removes the downloads of a selection that do not run, and stops the others.
+  /// - Parameter ended: Those that the command has waited for.
   fileprivate mutating func remove(
-    _ selection: LedgerSelection, deletingFiles: Bool, noting removals: Removals
+    _ selection: LedgerSelection, deletingFiles: Bool, after ended: [Run] = [], noting removals: Removals
   ) -> NextAction<Void> {
     let runs = slots.runs(in: selection)
     let (running, location) = (Set(slots.runs.keys), context.storage.location)
     let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }
-    let isFirstTurn = if case .matching = selection { true } else { false }
     let mustFinishRenaming = deletingFiles && mode.mustFinishRenaming
     if mustFinishRenaming { mode.mustFinishRenaming = false }
     return .job { context, changes in
@@ -148,14 +148,15 @@ extension EngineState {
         !running.contains(record.id) && record.belongs(to: location)
       }
       removals.note(removed.count)
-      if !isFirstTurn || removed.fileCount <= Engine.filesInTurn {
-        do { try await context.delete(removed.takeFiles()) } catch { removals.note(error) }
+      if !ended.isEmpty || removed.fileCount <= Engine.filesInTurn {
+        let failure = await context.deleteFiles(of: &removed, after: ended, withArtifacts: deletingFiles)
+        if let failure { removals.note(failure) }
       }
       removals.records.add(removed)
       return { state, _ in
         removals.firstTurn.complete()
         for record in lost { state.lostRemovals[record.id] = nil }
-        for run in runs { run.stop(.remove) }
+        for run in runs { state.stop(run, .remove) }
         state.commands.narrow(state.turn.command, to: Set(runs.map(\.id)))
         return .wait(for: runs) { _, _ in
           let gone = runs.filter(\.wasRemoved)
@@ -167,7 +168,7 @@ extension EngineState {
             do { try await context.delete(left) } catch { removals.note(error) }
             return { state, _ in
               guard !rest.isEmpty else { return .over(()) }
-              return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, noting: removals)
+              return state.remove(.ids(rest.sorted()), deletingFiles: deletingFiles, after: runs, noting: removals)
             }
           }
         }
@@ -235,6 +236,26 @@ extension EngineContext {
     let removed = removals.taken()
     changes.removed.append(removed)
     return removed
+  }
+
+  /// Deletes the artifacts of removed downloads, and their partials if they have run: the caller may not wait any longer.
+  ///
+  /// - Parameter ended: The runs that the command has stopped or waited for.
+  /// - Returns: The first error, after everything else has been deleted.
+  fileprivate func deleteFiles(
+    of removed: inout RemovedDownloads.Summary, after ended: [Run], withArtifacts: Bool
+  ) async -> (any Error)? {
+    var failure: (any Error)?
+    var files = removed.takeFiles()
+    if !ended.isEmpty {
+      let keys = removed.pages.flatMap(\.keys)
+      // A folder is not noted in the record while it is fetched again.
+      let left = ended.filter { run in keys.contains(run.key) && !files.contains { $0.id == run.id } }
+      if withArtifacts { files += left.compactMap { run in run.leftArtifact.map { (run.id, $0) } } }
+      for page in removed.takePages() { do { try await deletePartials(of: page) } catch { failure = failure ?? error } }
+    }
+    do { try await delete(files) } catch { failure = failure ?? error }
+    return failure
   }
 
   fileprivate func deletePartials(of page: RemovedPage) async throws {

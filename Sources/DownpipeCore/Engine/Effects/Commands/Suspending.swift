@@ -16,10 +16,10 @@ extension Engine {
       state.mode.suspensions += 1
       return state.mode.suspensions
     }
-    if !context.ranking.isDone {
+    if !state.mode.isRanked {
       // The downloader was suspended from the start, so the ranking and interrupted renames have to be done now.
       var failure: DownloadError?
-      do { try await rankOnce() } catch {
+      do { try await rankOnce(isCancellable: false) } catch {
         failure = DownloadError(error, as: .ledger, stage: context.ledgerName)
       }
       decide { state, _ in
