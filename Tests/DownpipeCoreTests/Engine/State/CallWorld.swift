@@ -31,7 +31,7 @@ final class CallWorld {
   private let isAwaited: Bool
   private let instant: EngineState.Instant
 
-  /// - Parameter isAwaited: Whether somebody waits until the downloader is idle: then there are more jobs.
+  /// - Parameter isAwaited: Whether a caller waits until the downloader is idle: then there are more jobs.
   init(sabotage: Sabotage? = nil, isAwaited: Bool = false) async throws {
     self.isAwaited = isAwaited
     setup = try await StateModel.Setup(limit: 2, sabotage: sabotage)
