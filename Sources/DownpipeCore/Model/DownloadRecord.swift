@@ -212,5 +212,8 @@ public import Foundation
 
   /// The artifact as one that a later fetch may replace; `nil` for one that is not the download's own, and for a folder,
   /// whose contents may be the user's by now.
-  var replaceable: StoredArtifact? { kind == .file && !isReused ? self : nil }
+  var replaceable: StoredArtifact? { kind == .file ? unlessReused : nil }
+
+  /// `nil` if the artifact was there before the download, which must not delete it.
+  var unlessReused: StoredArtifact? { isReused ? nil : self }
 }

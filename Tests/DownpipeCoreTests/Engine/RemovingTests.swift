@@ -48,6 +48,60 @@ struct RemovingTests: EngineSuite {
     #expect(removed < finished, "the new download was not removed")
   }
 
+  /// A server that does not answer at first.
+  private struct SilentSource: Source, SourceSession {
+    let base: FakeSource
+    let asked = Watched(0)
+    let answers = Watched(true)
+
+    func accepts(_ url: URL) -> Bool { true }
+    func open(_ request: SourceRequest) async throws -> SourceReply {
+      asked.update { $0 += 1 }
+      await answers.wait { $0 }
+      try Task.checkCancellation()
+      return try await base.open(request)
+    }
+  }
+
+  /// A storage that finds each file in its place already.
+  private struct ReusingStorage: StorageWrapper {
+    let base: any Storage
+
+    func publish(
+      _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+      in context: ProcessingContext
+    ) async throws -> Artifact {
+      var artifact = try await base.publish(artifact, of: partial, at: destination, in: context)
+      artifact.isReused = true
+      return artifact
+    }
+  }
+
+  @Test(
+    "A file that was there before the download stays, also if it is removed while the server is asked about it",
+    arguments: [true, false])
+  func reusedFileStays(isForAll: Bool) async throws {
+    let source = SilentSource(base: FakeSource(everyURL: .init(bytes)))
+    let downloader = try await Downloader(options: options) {
+      source
+      ReusingStorage(base: storage)
+      ledger
+    }
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(artifact.isReused)
+    let asked = source.asked.value
+    source.answers.update { $0 = false }
+    #expect(try await downloader.refresh("a"))
+    await source.asked.wait { $0 > asked }
+    if isForAll {
+      #expect(try await downloader.removeAll(deletingFiles: true) == 1)
+    } else {
+      #expect(try await downloader.remove("a", deletingFile: true))
+    }
+    #expect(Set(storage.published.keys) == ["file.bin"])
+    await downloader.shutdown()
+  }
+
   // MARK: Many
 
   @Test("Commands for very many tell each individual watcher", arguments: ["pause", "update", "cancel"])

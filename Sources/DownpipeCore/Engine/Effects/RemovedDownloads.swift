@@ -46,9 +46,7 @@ final class RemovedDownloads: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      let artifact = withFiles ? record.artifactToDelete : nil
-      // A file that was there before the download stays.
-      let removed = artifact.flatMap { $0.isReused ? nil : $0 }
+      let removed = withFiles ? record.artifactToDelete?.unlessReused : nil
       if state.pages.last?.isFull ?? true { state.pages.append(RemovedPage()) }
       state.pages[state.pages.count - 1].append(record.partialKey, removed)
       state.count += 1

@@ -133,7 +133,7 @@ final class Run: Sendable {
       }
       state.stopReason = reason
       context.options.probe?.note(.stopped(id, reason: reason.name))
-      if case .remove = reason { state.inPlaceAtRemoval = state.record.artifactInPlace }
+      if case .remove = reason { state.inPlaceAtRemoval = state.record.artifactInPlace?.unlessReused }
       return (true, state.task)
     }
     task?.cancel()
@@ -150,7 +150,7 @@ final class Run: Sendable {
     state.withLock { state in
       // It had ended before it was stopped. A file that was there before the download stays.
       if state.record.phase == .finished {
-        return state.record.steps.artifact.flatMap { $0.isReused ? nil : $0 }
+        return state.record.steps.artifact?.unlessReused
       }
       return state.record.earlierArtifact ?? state.inPlaceAtRemoval
     }
