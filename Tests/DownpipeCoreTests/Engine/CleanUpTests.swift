@@ -98,14 +98,7 @@ struct CleanUpTests: EngineSuite {
 
   @Test("cancelling all removes all partials, also of downloads whose ids the transition does not return")
   func cancellingMoreThanATransitionNames() async throws {
-    var options = options
-    options.startsSuspended = true
-    let source = FakeSource(everyURL: .init(bytes))
-    let downloader = try await Downloader(options: options) {
-      source
-      storage
-      ledger
-    }
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), startsSuspended: true)
     let count = 10_050
     for start in stride(from: 0, to: count, by: 1000) {
       try await downloader.add(

@@ -38,7 +38,7 @@ struct DecisionOrderTests {
         if number < 20 {
           await run.waitForEnd()
         } else {
-          let waiter = IdleWaiters.Waiter()
+          let waiter = Completion()
           waiters.update { $0.insert(waiter) }
           try? await waiter.wait()
         }

@@ -19,9 +19,11 @@ extension EngineSuite {
 
   func downloader(
     _ source: FakeSource, gates: [FakeGate] = [], observers: [RecordingObserver] = [],
-    retry: FakeRetryPolicy = FakeRetryPolicy(.giveUp), ledger: (any Ledger)? = nil
+    retry: FakeRetryPolicy = FakeRetryPolicy(.giveUp), ledger: (any Ledger)? = nil, startsSuspended: Bool = false
   ) async throws -> Downloader {
-    try await Downloader(options: options) {
+    var options = options
+    options.startsSuspended = startsSuspended
+    return try await Downloader(options: options) {
       source
       for gate in gates { gate }
       for observer in observers { observer }

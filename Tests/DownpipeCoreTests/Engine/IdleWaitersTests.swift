@@ -7,7 +7,7 @@ import Testing
 /// Callers that wait until the downloader is idle.
 @Suite(.endsHangs)
 struct IdleWaitersTests {
-  private let callers = [IdleWaiters.Waiter(), IdleWaiters.Waiter(), IdleWaiters.Waiter()]
+  private let callers = [Completion(), Completion(), Completion()]
   private var waiters = IdleWaiters()
 
   init() { for caller in callers { waiters.insert(caller) } }
@@ -29,7 +29,7 @@ struct IdleWaitersTests {
     var waiters = waiters
     var earlier = waiters
     waiters.remove(callers[0])
-    let late = IdleWaiters.Waiter()
+    let late = Completion()
     waiters.insert(late)
     waiters.finish(earlier, .success(()))
     #expect(waiters.count == 1)

@@ -51,21 +51,19 @@ struct OverlappingCallTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("A long first ranking holds up nothing but what needs ranks")
-  func ranking() async throws {
-    let first = try await downloader(FakeSource(everyURL: .init(bytes)))
-    await first.setSuspended(true)
+  /// A downloader that starts suspended, with a download that waits, and a ledger that holds the first ranking.
+  private func downloaderBeforeItsRanking(_ source: FakeSource) async throws -> (Downloader, FaultyLedger) {
+    let first = try await downloader(source, startsSuspended: true)
     try await first.add(DownloadRequest(url, id: "a"))
     await first.shutdown()
     let faulty = FaultyLedger(ledger)
     faulty.hold(.rank)
-    var options = options
-    options.startsSuspended = true
-    let downloader = try await Downloader(options: options) {
-      FakeSource(everyURL: .init(bytes))
-      storage
-      AnyLedger(faulty)
-    }
+    return (try await downloader(source, ledger: faulty, startsSuspended: true), faulty)
+  }
+
+  @Test("A long first ranking holds up nothing but what needs ranks")
+  func ranking() async throws {
+    let (downloader, faulty) = try await downloaderBeforeItsRanking(FakeSource(everyURL: .init(bytes)))
     let start = Task { await downloader.setSuspended(false) }
     let addition = Task { [url] in try await downloader.add(DownloadRequest(url, id: "b")) }
     await faulty.held(atLeast: 1)
@@ -80,20 +78,8 @@ struct OverlappingCallTests: EngineSuite {
 
   @Test("Cancelling the end of a suspension does not start downloads before they are ranked")
   func cancelledWhileRanking() async throws {
-    let first = try await downloader(FakeSource(everyURL: .init(bytes)))
-    await first.setSuspended(true)
-    try await first.add(DownloadRequest(url, id: "a"))
-    await first.shutdown()
-    let faulty = FaultyLedger(ledger)
-    faulty.hold(.rank)
-    var options = options
-    options.startsSuspended = true
     let source = FakeSource(everyURL: .init(bytes))
-    let downloader = try await Downloader(options: options) {
-      source
-      storage
-      AnyLedger(faulty)
-    }
+    let (downloader, faulty) = try await downloaderBeforeItsRanking(source)
     let start = Task { await downloader.setSuspended(false) }
     await faulty.held(atLeast: 1)
     start.cancel()
@@ -111,13 +97,8 @@ struct OverlappingCallTests: EngineSuite {
   func failedRanking() async throws {
     let faulty = FaultyLedger(ledger)
     faulty.fail(.rank, with: DownloadError(.ledger, "the disk is full"))
-    var options = options
-    options.startsSuspended = true
-    let downloader = try await Downloader(options: options) {
-      FakeSource(everyURL: .init(bytes))
-      storage
-      AnyLedger(faulty)
-    }
+    let downloader = try await downloader(
+      FakeSource(everyURL: .init(bytes)), ledger: faulty, startsSuspended: true)
     do {
       try await downloader.add(DownloadRequest(url, id: "a"))
       Issue.record("it was added without a rank")
@@ -162,16 +143,8 @@ struct OverlappingCallTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  private func tagged(_ tag: String) -> DownloadRequest {
-    var request = DownloadRequest(url, id: "a")
-    request.tags = [tag]
-    return request
-  }
-
-  @Test("Two additions of a download whose file is lost: the later one decides how it is fetched again")
-  func lostTwice() async throws {
-    let slow = SlowLook(base: storage)
-    let source = FakeSource(everyURL: .init(bytes))
+  /// A downloader whose file of “a” is gone, and a disk that does not answer whether it is.
+  private func downloaderWithALostFile(_ source: FakeSource, _ slow: SlowLook) async throws -> Downloader {
     let downloader = try await Downloader(options: options) {
       source
       slow
@@ -180,6 +153,19 @@ struct OverlappingCallTests: EngineSuite {
     let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
     try await storage.remove(artifact)
     slow.isHeld.update { $0 = true }
+    return downloader
+  }
+
+  private func tagged(_ tag: String) -> DownloadRequest {
+    var request = DownloadRequest(url, id: "a")
+    request.tags = [tag]
+    return request
+  }
+
+  @Test("Two additions of a download whose file is lost: the later one decides how it is fetched again")
+  func lostTwice() async throws {
+    let (slow, source) = (SlowLook(base: storage), FakeSource(everyURL: .init(bytes)))
+    let downloader = try await downloaderWithALostFile(source, slow)
     let first = Task { try await downloader.add(tagged("first")) }
     await slow.waiting.wait { $0 > 0 }
     let second = Task { try await downloader.add(tagged("second")) }
@@ -193,17 +179,9 @@ struct OverlappingCallTests: EngineSuite {
 
   @Test("An addition whose artifact is lost does not win over a later one that asks for another file")
   func lostArtifact() async throws {
-    let slow = SlowLook(base: storage)
     let other = URL(string: "https://example.org/other.bin")!
-    let source = FakeSource(everyURL: .init(bytes))
-    let downloader = try await Downloader(options: options) {
-      source
-      slow
-      ledger
-    }
-    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
-    try await storage.remove(artifact)
-    slow.isHeld.update { $0 = true }
+    let (slow, source) = (SlowLook(base: storage), FakeSource(everyURL: .init(bytes)))
+    let downloader = try await downloaderWithALostFile(source, slow)
     let first = Task { [url] in try await downloader.add(DownloadRequest(url, id: "a")) }
     await slow.waiting.wait { $0 > 0 }
     let second = try await downloader.add(DownloadRequest(other, id: "a"))

@@ -20,7 +20,7 @@ extension Engine {
   func replace(scheduling policy: any SchedulingPolicy) async throws {
     try checkOpen()
     decide { state, _ in state.replace(scheduling: policy) }
-    try await beginRanking().finish()
+    try await beginRanking().waitThroughCancellation()
     try? await context.mailbox.call(for: [], isContinuation: true) { _ in { state, _ in .over(state.rankRuns()) } }
     decide { state, _ in state.lookAgain() }
   }

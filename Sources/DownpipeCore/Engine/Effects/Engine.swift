@@ -13,7 +13,7 @@ actor Engine {
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
   /// The latest ranking that is in progress.
-  var ranking: RankingInProgress?
+  var ranking: Completion?
   /// Whether the ledger is renewing the leases.
   private var isRenewing = false
   /// Whether a task leases shares of rates.
@@ -268,7 +268,7 @@ actor Engine {
   /// Returns when no download of the ledger runs or can start, here or with another owner.
   func waitUntilIdle() async throws {
     try checkOpen()
-    let waiter = IdleWaiters.Waiter()
+    let waiter = Completion()
     state.idleWaiters.insert(waiter)
     defer { state.idleWaiters.remove(waiter) }
     context.mailbox.wake()

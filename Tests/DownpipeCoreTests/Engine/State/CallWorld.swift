@@ -227,7 +227,7 @@ final class CallWorld {
   }
 
   private func look(needsTurn: Bool = false) {
-    if isAwaited, state.idleWaiters.isEmpty { state.idleWaiters.insert(IdleWaiters.Waiter()) }
+    if isAwaited, state.idleWaiters.isEmpty { state.idleWaiters.insert(Completion()) }
     decide { $0.receive(.news(.init(), needsTurn: needsTurn), at: $1) }
   }
 
