@@ -1,5 +1,6 @@
 #if SQLite
   @_spi(Ledger) import DownpipeCore
+  import DownpipeTesting
   import Foundation
   import GRDB
   import HangLimit
@@ -86,6 +87,33 @@
         try await damage(ledger, "a", assignment)
         #expect(Set(try await store.remove(.all).map(\.id)) == ["a", "b"])
         #expect(try await store.counts(.all) == [:])
+      }
+    }
+
+    @Test("A command that includes a damaged record while everything is watched does not stop the other downloads")
+    func commandsWhileWatched() async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let downloader = try await Downloader(
+          options: DownloaderOptions(time: VirtualTime(), startsSuspended: true)
+        ) {
+          FakeSource(everyURL: .init([1, 2, 3]))
+          FakeStorage()
+          ledger
+        }
+        let url = try #require(URL(string: "https://example.org/file"))
+        let names: [DownloadID] = ["bad", "good"]
+        for name in names { _ = try await downloader.add(DownloadRequest(url, id: name)) }
+        try await damage(ledger, "bad", "error = 'no JSON'")
+        let changes = downloader.changes()
+        _ = try await downloader.pauseAll()
+        _ = try await downloader.resumeAll()
+        await downloader.setSuspended(false)
+        let good = try await downloader.add(DownloadRequest(url, id: "good"))
+        _ = try await good.value
+        _ = try await downloader.remove("bad")
+        await downloader.shutdown()
+        withExtendedLifetime(changes) {}
       }
     }
   }

@@ -54,7 +54,8 @@ public struct DownloaderOptions: Sendable {
 }
 
 /// How often the checkpoint of a running download is committed to the ledger: after a number of bytes or a time,
-/// whichever comes first.
+/// whichever comes first. With the default number of bytes or more, checkpoints that are due because of their bytes are at
+/// least 100 ms apart.
 ///
 /// If the process dies, at most the bytes since the last checkpoint are downloaded again. No checkpoint is committed for
 /// a body whose announced length is at most 256 KiB, or at most ``bytes`` if that is less.

@@ -200,7 +200,8 @@ actor Engine {
     for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }
   }
 
-  /// Says that a run has lost its lease, and deletes its partial if its download was removed.
+  /// Finds out why the ledger has refused a run: its outcome was saved and the answer was lost, or it has lost its lease.
+  /// Says so then, and deletes its partial if its download was removed.
   private func cleanUp(_ run: Run) async {
     do {
       let record = try await store.record(run.id)

@@ -9,7 +9,8 @@ enum StopReason: Sendable, Hashable {
   case remove
   case shutdown
   case suspend
-  /// The request has changed in a way that the work depends on: the next run works for the new one.
+  /// The work cannot go on as it has begun: the request has changed in a way that it depends on, or a step waits for the
+  /// downloads that it has added. The next run goes on.
   case changed
   case lostLease
   /// The lease could not be renewed and is about to expire.
