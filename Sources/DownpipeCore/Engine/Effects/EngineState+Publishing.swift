@@ -32,7 +32,7 @@ extension EngineState {
       for record in found.records { state.publish(record, found.dependencies, at: instant) }
       // A damaged record is left out, and is not gone. It is not read again: the ledger need not rest, and a damaged record
       // stays damaged. If only this read has failed, observers read what they have missed.
-      if !found.unread.isEmpty { state.add(.publish(.incomplete)) }
+      if found.areIncomplete { state.add(.publish(.incomplete)) }
       for id in found.missing {
         state.reasons.forget(id)
         state.add(.publish(changes.requests[id].map(Publication.removal) ?? .removalOf(id)))

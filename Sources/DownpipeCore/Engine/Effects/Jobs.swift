@@ -53,7 +53,7 @@ extension EngineContext {
     let known = Set(found.records.map(\.id))
     for id in ids where !known.contains(id) {
       // A damaged record is left out, and is not gone.
-      do { if try await store.record(id) == nil { found.missing.append(id) } } catch { found.unread.append(id) }
+      do { if try await store.record(id) == nil { found.missing.append(id) } } catch { found.areIncomplete = true }
     }
     return found
   }

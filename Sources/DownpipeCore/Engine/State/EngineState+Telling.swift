@@ -192,6 +192,6 @@ struct FoundRecords: Sendable {
   let dependencies: Dependencies
   /// The ids that the ledger does not have.
   var missing: [DownloadID] = []
-  /// The ids of which the ledger cannot tell.
-  var unread: [DownloadID] = []
+  /// Whether the ledger has not told of some.
+  var areIncomplete = false
 }
