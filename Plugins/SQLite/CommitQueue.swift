@@ -12,7 +12,6 @@
     /// A change that waits for its commit.
     private struct Change: Sendable {
       /// Whether a single statement makes the change, so that a failure leaves no partial change.
-      var isSingleStatement: Bool
       /// Makes the change, and returns a closure to be called after the commit, with its error if it failed.
       var perform: @Sendable (LedgerConnection) throws -> (@Sendable ((any Error)?) -> Void)
       /// Called with the error if the change itself failed.
@@ -42,16 +41,12 @@
     }
 
     /// Makes a change and returns when it has been committed.
-    ///
-    /// - Parameter isSingleStatement: Whether at most one statement of the change writes. The change then needs no
-    ///   savepoint, because SQLite undoes a failed statement.
     func commit<Value: Sendable>(
-      isSingleStatement: Bool = false, _ change: @escaping @Sendable (LedgerConnection) throws -> Value
+      _ change: @escaping @Sendable (LedgerConnection) throws -> Value
     ) async throws -> Value {
       try await withCheckedThrowingContinuation { continuation in
         enqueue(
           Change(
-            isSingleStatement: isSingleStatement,
             perform: { connection in
               let value = try change(connection)
               return { failure in
@@ -153,8 +148,7 @@
         }
         do {
           // A change that is alone in its transaction needs no savepoint: the transaction can be rolled back.
-          let isIsolated = batch.count > 1 && !change.isSingleStatement
-          outcomes.append(try connection.isolated(isIsolated) { try change.perform(connection) })
+          outcomes.append(try connection.isolated(batch.count > 1) { try change.perform(connection) })
         } catch {
           let failure = LedgerFault.translate(error, path: path)
           // A full disk, for example, ends the transaction, and so does a change that could not be undone.

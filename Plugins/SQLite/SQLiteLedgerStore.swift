@@ -53,10 +53,10 @@
 
     /// Makes a change, and informs the other stores and processes if it is relevant to them.
     private func change<Value: Sendable>(
-      isSingleStatement: Bool = false, _ body: @escaping @Sendable (LedgerConnection) throws -> Value,
+      _ body: @escaping @Sendable (LedgerConnection) throws -> Value,
       concernsOthers: @escaping @Sendable (Value) -> Bool
     ) async throws -> Value {
-      let value = try await queue.commit(isSingleStatement: isSingleStatement) { connection in
+      let value = try await queue.commit { connection in
         let value = try body(connection)
         connection.noteNews(concernsOthers(value))
         return value
@@ -162,8 +162,7 @@
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
       let endsRun = LedgerSave(record, fields).endsRun
-      let isSingleStatement = !fields.contains(.link) && record.phase != .finished
-      return try await change(isSingleStatement: isSingleStatement) {
+      return try await change {
         try $0.save(record, fields, at: now)
       } concernsOthers: {
         $0 && endsRun
