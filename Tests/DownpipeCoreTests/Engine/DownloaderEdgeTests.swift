@@ -117,6 +117,25 @@ struct DownloaderEdgeTests {
     await downloader.shutdown()
   }
 
+  @Test func aReplacedSourceIsStoppedWhenNoRunUsesIt() async throws {
+    let first = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let second = FakeSource(everyURL: .init(bytes))
+    let downloader = try await downloader(first)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await first.held(atLeast: 1)
+    try await downloader.replace(second)
+    for _ in 0..<50 { _ = try await downloader.status(of: "a") }
+    #expect(first.stops == 0)
+    first.release()
+    _ = try await download.value
+    while first.stops == 0 { await Task.yield() }
+    // Nothing runs now, and no run ends.
+    try await downloader.replace(FakeSource(everyURL: .init(bytes)))
+    while second.stops == 0 { await Task.yield() }
+    await downloader.shutdown()
+    #expect(first.stops == 1 && second.stops == 1)
+  }
+
   @Test func mirrorsAreAskedWhenTheFirstPlaceStaysUnreachable() async throws {
     let mirror = try #require(URL(string: "https://mirror.example.net/file.bin"))
     let source = FakeSource([url: [.failingToOpen(cut)], mirror: [.init(bytes)]])

@@ -41,5 +41,6 @@ extension Engine {
       throw DownloadError.shutDown
     }
     decide { state, _ in state.replace(source: source, session: session) }
+    stopUnusedSessions()
   }
 }

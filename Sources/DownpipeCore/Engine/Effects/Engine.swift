@@ -195,6 +195,11 @@ actor Engine {
     }
     if let published = end.published { run.announce(state: published) }
     run.markEnded()
+    stopUnusedSessions()
+  }
+
+  /// Stops the sessions of replaced sources that no run uses.
+  func stopUnusedSessions() {
     guard state.stages.hasRetired else { return }
     let oldest = state.slots.runs.values.map(\.stages.sourcesVersion).min()
     for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }

@@ -1,5 +1,5 @@
-/// The current stages, and the sessions of replaced sources, which are stopped when a run has ended and
-/// none uses them any more, or with the downloader.
+/// The current stages, and the sessions of replaced sources, which are stopped when no run uses them any more, or with the
+/// downloader.
 struct LiveStages: Sendable {
   private(set) var current: StartedPipeline
   private(set) var limits: AdmissionLimits
