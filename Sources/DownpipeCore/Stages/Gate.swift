@@ -1,7 +1,8 @@
 /// A stage that decides for each download whether it may use the network now, and gives a reason when it may not.
 ///
 /// A gate reports what the system says and never guesses. It publishes a new rule whenever its verdict may have
-/// changed. Closing suspends running transfers and keeps their bytes; opening resumes them.
+/// changed. Closing stops running downloads, also in their steps, and keeps their bytes and completed steps; opening lets
+/// them go on.
 ///
 /// ```swift
 /// struct Switch: Gate {

@@ -164,13 +164,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
       guard !isOver else { return nil }
       let event: DownloadEvent?
       if stream == nil {
-        // Subscribe before reading the status, so that no change in between is missed.
-        stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
-        // From now on the loop has to notice what other processes do to the download.
-        downloader.engine.context.mailbox.wake()
-        let status = try? await downloader.status(of: id)
-        let time = downloader.engine.options.time
-        event = status.map { DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now) }
+        event = await subscribe()
       } else {
         event = await stream?.next(isolation: actor)
       }
@@ -184,6 +178,26 @@ public struct DownloadEvents: AsyncSequence, Sendable {
       default: break
       }
       return event
+    }
+
+    /// Subscribes, and returns the present state; `nil` if it cannot be read.
+    private mutating func subscribe() async -> DownloadEvent? {
+      let hub = downloader.engine.hub
+      let time = downloader.engine.options.time
+      var latest: DownloadEvent?
+      // What is told while the status is read may be older than the status, and the stream must not go back to it. The bound
+      // is for a download that changes all the time.
+      for _ in 0..<16 {
+        // Subscribe before reading the status, so that no change in between is missed.
+        stream = hub.events(of: id).makeAsyncIterator()
+        let told = hub.statesTold(of: id)
+        // From now on the loop has to notice what other processes do to the download.
+        downloader.engine.context.mailbox.wake()
+        let status = try? await downloader.status(of: id)
+        latest = status.map { DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now) }
+        if status == nil || hub.statesTold(of: id) == told { break }
+      }
+      return latest
     }
   }
 }

@@ -6,7 +6,7 @@ final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
     // In the order in which the watchers came.
-    var byDownload = OrderedTable<DownloadID, [Watcher]>()
+    var byDownload = OrderedTable<DownloadID, Watched>()
     var observers: [Watcher] = []
     var changes: [WeakBuffer] = []
     /// The watchers of ``DownloadEvent/Kind/refused(_:)`` alone, which are no reason to create any other event.
@@ -16,6 +16,12 @@ final class EventHub: Sendable {
     var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
     var followsQueue: Bool { !observers.isEmpty || changes.contains { $0.followsQueue } }
+  }
+  /// Who watches one download.
+  private struct Watched {
+    var watchers: [Watcher] = []
+    /// How many states were told since the first of the watchers came.
+    var states = 0
   }
   private struct Watcher {
     let token: Int
@@ -60,16 +66,17 @@ final class EventHub: Sendable {
       let watchers = state.withLock { $0.ofRefusals }
       for watcher in watchers { watcher.stream.yield(event(run.read { $0.request }, kind)) }
     }
-    publish(run.id, .run(run)) { event(run.read { $0.request }, kind) }
+    let isState = if case .state = kind { true } else { false }
+    publish(run.id, .run(run), isState: isState) { event(run.read { $0.request }, kind) }
   }
 
   func publish(stateOf status: DownloadStatus) {
-    publish(status.id, .status(status)) { event(status.request, .state(status.state)) }
+    publish(status.id, .status(status), isState: true) { event(status.request, .state(status.state)) }
   }
 
   /// Publishes the removal of a download, and ends its streams.
   func publish(removalOf request: DownloadRequest) {
-    publish(request.id, .removed) { event(request, .removed) }
+    publish(request.id, .removed, isState: false) { event(request, .removed) }
     finish(request.id)
   }
 
@@ -87,16 +94,21 @@ final class EventHub: Sendable {
 
   /// Ends the streams of a removed download.
   private func finish(_ id: DownloadID) {
-    let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
+    let watchers = state.withLock { $0.byDownload.removeValue(forKey: id)?.watchers ?? [] }
     for watcher in watchers { watcher.stream.finish() }
   }
 
   /// Creates the event only if it has a watcher.
-  private func publish(_ id: DownloadID, _ change: ChangeBuffer.Change, _ event: () -> DownloadEvent) {
+  private func publish(
+    _ id: DownloadID, _ change: ChangeBuffer.Change, isState: Bool, _ event: () -> DownloadEvent
+  ) {
     let watchers = state.withLock { state -> Watchers? in
       guard state.watchesAll || state.byDownload[id] != nil else { return nil }
       var streams: [Watcher] = []
-      if !state.byDownload.isEmpty, let own = state.byDownload[id] { streams += own }
+      if !state.byDownload.isEmpty, let own = state.byDownload[id] {
+        streams += own.watchers
+        if isState { state.byDownload[id]?.states += 1 }
+      }
       if !state.observers.isEmpty { streams += state.observers }
       return Watchers(streams: streams, changes: state.changes.compactMap(\.buffer))
     }
@@ -126,7 +138,7 @@ final class EventHub: Sendable {
   func finish() {
     let (watchers, changes) = state.withLock { state in
       state.isFinished = true
-      let all = state.byDownload.values.flatMap { $0 } + state.observers + state.ofRefusals
+      let all = state.byDownload.values.flatMap(\.watchers) + state.observers + state.ofRefusals
       let changes = state.changes.compactMap(\.buffer)
       state.byDownload.removeAll()
       state.observers = []
@@ -141,12 +153,15 @@ final class EventHub: Sendable {
   /// The events of one download from now on. The stream buffers the newest 256 for a slow reader.
   func events(of id: DownloadID) -> AsyncStream<DownloadEvent> {
     stream(buffering: 256) { state, watcher in
-      state.byDownload[id, default: []].append(watcher)
+      state.byDownload[id, default: Watched()].watchers.append(watcher)
     } removing: { state, token in
-      state.byDownload[id]?.removeAll { $0.token == token }
-      if state.byDownload[id]?.isEmpty == true { state.byDownload[id] = nil }
+      state.byDownload[id]?.watchers.removeAll { $0.token == token }
+      if state.byDownload[id]?.watchers.isEmpty == true { state.byDownload[id] = nil }
     }
   }
+
+  /// A number that grows with each state of the download that is told, for as long as it is watched.
+  func statesTold(of id: DownloadID) -> Int { state.withLock { $0.byDownload[id]?.states ?? 0 } }
 
   /// The events of all downloads from now on. The stream buffers the newest 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {

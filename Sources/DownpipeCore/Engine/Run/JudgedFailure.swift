@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// A failure on which the retry policy has decided.
 ///
-/// It is thrown instead of the error where the decision was needed before the run ended, so that the policy is asked once
-/// for each failure, with one random number. What ends the run applies the decision.
+/// It is thrown instead of the error where the decision was needed before the run ended, so that the policy is not asked
+/// again, with another random number. What ends the run applies the decision, unless the counts have changed since: then
+/// the policy is asked again.
 struct JudgedFailure: Error {
   /// The error, as it was thrown.
   private(set) var error: DownloadError

@@ -76,6 +76,8 @@ final class Run: Sendable {
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
+  /// Held while a state is set and told, so that states are told in the order in which they were set. Taken before `state`.
+  private let telling = Mutex(())
   /// Whether the run has ended: its outcome is in the ledger, or will not be, because the lease is lost, or the ledger has
   /// failed while the downloader stops.
   private let ending = Monitor(false)
@@ -234,14 +236,18 @@ final class Run: Sendable {
   func announce(_ kind: DownloadEvent.Kind) { context.hub.publish(kind, of: self) }
 
   /// Publishes the present state again, because the request has changed.
-  func announcePresentState() { announce(.state(state.withLock { $0.publicState })) }
+  func announcePresentState() {
+    telling.withLock { _ in announce(.state(state.withLock { $0.publicState })) }
+  }
 
   func announce(state: DownloadState) {
-    self.state.withLock { mine in
-      mine.publicState = state
-      (mine.stepProgress, mine.shownStepProgress) = (nil, nil)
+    telling.withLock { _ in
+      self.state.withLock { mine in
+        mine.publicState = state
+        (mine.stepProgress, mine.shownStepProgress) = (nil, nil)
+      }
+      announce(.state(state))
     }
-    announce(.state(state))
   }
 
   /// Measures the speed, publishes the progress, and stops a transfer that is too slow; called a few times a second.

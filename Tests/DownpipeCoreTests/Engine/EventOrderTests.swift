@@ -1,0 +1,63 @@
+@_spi(Ledger) import DownpipeTesting
+import Foundation
+import HangLimit
+import Testing
+
+@_spi(Ledger) @testable import DownpipeCore
+
+/// Events never go back to a state that was over before.
+@Suite(.endsHangs)
+struct EventOrderTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  /// The engine tells the present state again while the run goes on to the next one.
+  @Test func statesOfARunAreToldInTheirOrder() async throws {
+    let fixture = try await RunFixture()
+    for round in 0..<1000 {
+      let run = try fixture.run(DownloadID("\(round)"))
+      let events = fixture.context.hub.events(of: run.id)
+      let steps = (0..<20).map { DownloadState.processing(step: "\($0)") }
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { for step in steps { run.announce(state: step) } }
+        group.addTask { for _ in 0..<20 { run.announcePresentState() } }
+      }
+      var latest = -1
+      for await event in events {
+        guard case .state(.processing(let step)) = event.kind, let number = Int(step) else { continue }
+        try #require(number >= latest, "\(number) came after \(latest)")
+        latest = number
+        if number == 19 { break }
+      }
+    }
+  }
+
+  @Test func aStateThatWasOverBeforeTheFirstEventDoesNotFollowIt() async throws {
+    let faulty = FaultyLedger(ledger)
+    let gate = FakeGate(.closed("not yet"))
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate], ledger: faulty)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    try await settle(downloader)
+    faulty.hold(.record, at: faulty.calls.count { $0 == .record } + 1)
+    let states = Task {
+      var states: [DownloadState.Phase] = []
+      for await event in download.events {
+        if case .state(let state) = event.kind { states.append(state.phase) }
+      }
+      return states
+    }
+    await faulty.held(atLeast: 1)
+    try await download.cancel()
+    try await download.restart()
+    faulty.release()
+    while await downloader.engine.hub.watchedDownloads.isEmpty { await Task.yield() }
+    try await settle(downloader)
+    gate.open()
+    let seen = await states.value
+    #expect(seen.first == .waiting && seen.last == .finished && !seen.contains(.cancelled), "\(seen)")
+    await downloader.shutdown()
+  }
+}
