@@ -263,12 +263,12 @@ package enum RecordColumns {
     "metadata",
   ]
 
-  /// The columns of a request on which the work of a run depends; steps, mirrors and metadata, among which are
-  /// settings of steps, are compared as text first.
+  /// The columns of a request on which the work of a run, or the place of its file, depends; steps, mirrors and metadata,
+  /// among which are settings of steps, are compared as text first.
   package static let work = request.filter { workNames.contains($0.name) }
   private static let workNames: Set<String> = [
     "url", "mirrors", "expected_size", "expected_digests", "pieces", "maximum_size", "step_selection",
-    "metadata", "is_named_by_server",
+    "metadata", "is_named_by_server", "directory", "file_name", "name_is_fallback",
   ]
 
   /// The columns that can change.

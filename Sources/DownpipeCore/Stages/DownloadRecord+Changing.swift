@@ -46,7 +46,11 @@ extension DownloadRecord {
     let isRepair = phase == .finished && wish.request.isRepair(of: request)
     // What is repaired is the file as it is now.
     if isRepair { steps.artifact = wish.steps.artifact }
-    if set(wish.request, added: base, ranking) { takeEffect(since: before.request, ranking) }
+    // An owner that sets `awaited` to `nil` has refreshed its link: its work is for the fresh one.
+    let isOwnLink = before.owner == owner && before.awaited == .link && wish.awaited == nil
+    if set(wish.request, added: base, ranking) {
+      takeEffect(since: before.request, ranking, isOwnLink: isOwnLink)
+    }
     try follow(since: before.request.after, isFinished)
     location = wish.location
     if !isRepair, before.owner == nil || before.owner == owner {
@@ -109,8 +113,15 @@ extension DownloadRecord {
   package mutating func reopen(
     afterWorkFor earlier: DownloadRequest, _ ranking: @autoclosure () throws -> Ranking
   ) rethrows -> Bool {
-    guard !phase.isActive, request.changesWork(begunFor: earlier) else { return false }
+    guard !phase.isActive else { return false }
     let before = self
+    // The file is where the run has put it.
+    if phase == .finished, !request.asksForAnotherFile(than: earlier), request.destination != earlier.destination {
+      let asked = added ?? request
+      request.destination = earlier.destination
+      added = asked == request ? nil : asked
+    }
+    guard request.changesWork(begunFor: earlier) else { return self != before }
     if phase == .failed { apply(.addedAgain) }
     takeEffect(since: earlier, try ranking())
     return self != before
@@ -118,12 +129,16 @@ extension DownloadRecord {
 
   /// Adapts bytes, steps and phase to a changed request, unless an owner works on the download: its run stops, and
   /// ``reopen(afterWorkFor:_:)`` follows when it saves its outcome.
-  private mutating func takeEffect(since before: DownloadRequest, _ ranking: Ranking) {
+  ///
+  /// - Parameter isOwnLink: Whether an owner has refreshed the link for its own work.
+  private mutating func takeEffect(since before: DownloadRequest, _ ranking: Ranking, isOwnLink: Bool = false) {
     let hasOtherURL = request.hasOtherURL(than: before)
     // What the old link waited for does not apply to a new link.
     if hasOtherURL { awaited = nil }
     // What was proved for another file proves nothing.
-    if request.headStart?.proof == .digests, request.asksForAnotherFile(than: before) { request.headStart = nil }
+    if !isOwnLink, request.headStart?.proof == .digests, request.asksForAnotherFile(than: before) {
+      request.headStart = nil
+    }
     if phase == .finished, request.isRepair(of: before) {
       apply(.restart)
       rank = ranking.rank(rankingContext)
@@ -136,7 +151,7 @@ extension DownloadRecord {
       return
     }
     if phase.isActive {
-      isOutdated = true
+      if !isOwnLink { isOutdated = true }
       return
     }
     if phase == .finished {

@@ -165,6 +165,49 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a").phase, .finished, "the phase")
     }
     await report.check(
+      "destination-of-the-run", "the record of a finished download has the destination that its run has used"
+    ) {
+      let (ledger, store) = try await filled(["a"])
+      let held = try expectValue(try await store.leased().first, "nothing was leased")
+      let second = try await ledger.open()
+      _ = try await second.update("a", at: Self.time(1)) { record in
+        record.request.destination.directory = "later"
+        record.request.destination.name = "name"
+      }
+      let (_, exchange) = try await end(held, [.bytesComplete, .stepsComplete], in: store, at: Self.time(2))
+      try expectEqual(exchange.reopened, [], "the downloads that wait again")
+      let after = try await second.known("a")
+      try expectEqual(after.phase, .finished, "the phase")
+      try expectEqual(after.request.destination, held.request.destination, "the destination")
+    }
+    await report.check(
+      "own-fresh-link", "work of an owner that has refreshed its link is for the fresh link, also after its end"
+    ) {
+      for isOwn in [true, false] {
+        let (ledger, store) = try await filled(["a"])
+        var held = try expectValue(try await store.leased().first, "nothing was leased")
+        held.apply(.failedForNow)
+        held.awaited = .link
+        _ = try await store.save(held, [.state], at: Self.time(1))
+        held = try expectValue(try await store.leased().first, "nothing was leased again")
+        held.checkpoint = Checkpoint(ranges: ByteRangeSet([0..<100]), total: .known(100), isComplete: true)
+        held.steps = StepLog(completed: ["VerifyChecksum"])
+        let second = try await ledger.open()
+        let url = try Self.request("x", host: "other.example").url
+        _ = try await (isOwn ? store : second).update("a", at: Self.time(2)) { record in
+          record.request.url = url
+          record.awaited = nil
+        }
+        _ = try await store.save(held, [.checkpoint, .steps], at: Self.time(3))
+        try await store.close()
+        _ = try await second.reclaim(at: Self.time(4))
+        let after = try await second.known("a")
+        try expectEqual(after.request.url, url, "the URL")
+        try expectEqual(after.steps, isOwn ? held.steps : StepLog(), "the log of the steps")
+        try expectEqual(after.checkpoint.isComplete, isOwn, "whether the bytes count as complete")
+      }
+    }
+    await report.check(
       "repair", "a finished download that gets a head start which its digests prove waits again, in the same change"
     ) {
       let (_, store) = try await filled(["a"])

@@ -39,11 +39,14 @@ struct LinkRefresh: Sendable {
   /// Saves a fresh link, unless the URL of the request was changed meanwhile.
   private func keep(_ fresh: DownloadRequest, inPlaceOf expired: DownloadRequest) async throws {
     let generation = run.key.generation
+    run.state.withLock { $0.freshLink = fresh.url }
     let saved = try await run.located(run.context.ledgerName) {
       try await run.context.store.update(run.id, at: run.context.time.date) { saved in
         guard saved.generation == generation, !saved.request.hasOtherURL(than: expired) else { return }
         saved.request.url = fresh.url
         saved.request.headers = fresh.headers
+        // The work of this run is for the fresh link.
+        saved.awaited = nil
       }
     }
     if let saved, saved.generation == generation, saved.request.hasOtherURL(than: fresh) {
@@ -51,7 +54,6 @@ struct LinkRefresh: Sendable {
       throw CancellationError()
     }
     run.state.withLock { state in
-      state.hasFreshLink = true
       state.request.url = fresh.url
       state.request.headers = fresh.headers
       state.record.request.url = fresh.url

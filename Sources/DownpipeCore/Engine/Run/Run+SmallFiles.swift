@@ -14,7 +14,8 @@ extension Run {
       throw DownloadError(.unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs")
         .located(stage: nil, url: url, attempt: nil)
     }
-    let connection = pipeline.segments == nil ? nil : try await context.connections.open(url.hostKey)
+    let connection =
+      pipeline.segments == nil ? nil : try await context.connections.open(url.hostKey, mayExceed: exceedsLimits)
     defer { if let connection { context.connections.close(connection) } }
     do {
       return try await fetch(url, maximum, isNamedByUser: isNamedByUser, in: session)

@@ -140,11 +140,15 @@ extension Run {
   /// If the request expects a digest, the bytes are downloaded and verified all the same; the storage keeps the
   /// existing file if it is the same.
   private func existing() async throws -> Artifact? {
-    let request = read { record in
+    let request = state.withLock { state -> DownloadRequest? in
+      let record = state.record
       // What exists may be the artifact that is to be replaced.
-      record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && !record.request.expectsDigest
-        && record.earlierArtifact == nil && record.refreshing == nil
-        && record.request.headStart?.proof != .digests ? record.request : nil
+      guard
+        record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && !record.request.expectsDigest
+          && record.earlierArtifact == nil && record.refreshing == nil && record.request.headStart?.proof != .digests
+      else { return nil }
+      state.request.destination = record.request.destination
+      return record.request
     }
     guard let request else { return nil }
     return try await located(storageName) { try await storage.existing(for: request) }
@@ -161,7 +165,7 @@ extension Run {
     try checkLength(of: file)
     let chain = chain
     if chain.links.isEmpty { announce(state: .processing(step: storageName)) }
-    update { _ = $0.apply(.bytesComplete) }
+    beginSteps()
     try checkLease()
     let context = try processingContext(for: file.artifact, of: storageName, digests: chain.digests)
     return try await located(storageName) {

@@ -17,7 +17,7 @@ final class Run: Sendable {
   struct State: Sendable {
     var record: DownloadRecord
     /// The request that the run works for. The record's request may be a later one: of that, this run uses only headers
-    /// and destination, and the next run works for it.
+    /// and, until its steps begin, the destination; the next run works for it.
     var request: DownloadRequest
     var publicState = DownloadState.transferring
     var meter = SpeedMeter()
@@ -26,8 +26,8 @@ final class Run: Sendable {
     var shownStepProgress: StepProgress?
     /// Measures the speed of the current body.
     var watch: SpeedWatch?
-    /// Whether this run has refreshed its link.
-    var hasFreshLink = false
+    /// The link that this run has refreshed, from before the ledger has it.
+    var freshLink: URL?
     /// What the run has learnt of its places.
     var places = Places.Experience()
     /// Which places have brought the bytes on disk.
@@ -65,6 +65,8 @@ final class Run: Sendable {
   let stages: StartedPipeline
   let id: DownloadID
   let key: PartialKey
+  /// Whether the run was started by hand, and none was stopped for it: limits do not hold it up.
+  let exceedsLimits: Bool
   /// The number of bytes on disk when the run began.
   let bytesAtStart: Int64
   /// The number of bytes on disk; updated on the transport's thread with each chunk.
@@ -83,7 +85,11 @@ final class Run: Sendable {
   private let ending = Monitor(false)
 
   /// - Parameter begin: When the lease began, at the latest.
-  init(_ record: DownloadRecord, leasedAt begin: Duration, _ stages: StartedPipeline, _ context: EngineContext) {
+  init(
+    _ record: DownloadRecord, leasedAt begin: Duration, _ stages: StartedPipeline, _ context: EngineContext,
+    exceedsLimits: Bool = false
+  ) {
+    self.exceedsLimits = exceedsLimits
     self.context = context
     self.stages = stages
     id = record.id

@@ -38,7 +38,7 @@ extension Run {
     let link = chain.links[index]
     let step = link.step
     try checkLease()
-    update { _ = $0.apply(.bytesComplete) }
+    beginSteps()
     announce(state: .processing(step: step.name))
     let input = file.artifact
     if let kind = step.input, kind != input.kind {
@@ -139,6 +139,13 @@ extension Run {
     throw DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
   }
 
+  /// Notes that the bytes are complete: from now on a change of the destination comes too late.
+  func beginSteps() {
+    state.withLock { state in
+      if state.record.apply(.bytesComplete) { state.request.destination = state.record.request.destination }
+    }
+  }
+
   /// The name of the artifact before the first step.
   var nameOfBytes: String { read { $0.nameOfBytes } }
 
@@ -147,10 +154,11 @@ extension Run {
     for input: Artifact, of step: String, digests: [FileDigest], workspace: String? = nil,
     follower: (any TransferFollower)? = nil, isUntouched: Bool = false
   ) throws -> ProcessingContext {
-    let replaced = read { $0.earlierArtifact?.replaceable }.flatMap { try? storage.artifact(from: $0) }
+    let (request, earlier) = state.withLock { ($0.requestOfSteps, $0.record.earlierArtifact?.replaceable) }
+    let replaced = earlier.flatMap { try? storage.artifact(from: $0) }
     let context = read { record in
       ProcessingContext(
-        request: record.request, workspace: workspace,
+        request: request, workspace: workspace,
         digests: digests,
         priorNote: record.steps.note(of: step),
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
@@ -202,5 +210,14 @@ extension DownloadRecord {
   var nameOfBytes: String {
     let fallback = request.destination.nameUse == .fallback ? request.destination.name : nil
     return fallback ?? checkpoint.name ?? "download"
+  }
+}
+
+extension Run.State {
+  /// The request as steps and the storage see it: all of them use one destination.
+  fileprivate var requestOfSteps: DownloadRequest {
+    var request = record.request
+    if record.phase == .processing { request.destination = self.request.destination }
+    return request
   }
 }

@@ -42,7 +42,7 @@ extension Transfer {
   /// downloads have one connection each, admission policies alone limit them.
   func openConnection(to url: URL) async throws -> HostConnections.Ticket? {
     guard hasSegments else { return nil }
-    return try await run.context.connections.open(url.hostKey)
+    return try await run.context.connections.open(url.hostKey, mayExceed: run.exceedsLimits)
   }
 
   /// No disk holds more; and sums of offsets do not overflow.

@@ -13,7 +13,11 @@ extension EngineState {
     slots.free(run)
     mode.mayLease = true
     if case .notOwned = outcome { return abandon(run) }
-    if case .published = outcome { slots.succeeded() }
+    if case .published = outcome {
+      slots.succeeded()
+      // A destination that was given after the file had its place is ignored, as for a finished download.
+      run.state.withLock { $0.record.request.destination = $0.request.destination }
+    }
     if case .failed(_, .wait(for: .descriptors, _)) = outcome { slots.ranOutOfDescriptors() }
     let hasRefresher = run.pipeline.refresher != nil
     let state = run.update { record in
@@ -166,9 +170,10 @@ extension EngineState {
   /// Starts a run for a leased download.
   /// - Parameter begin: When the lease began, at the latest.
   private mutating func start(
-    _ record: DownloadRecord, leasedAt begin: Duration, isForced: Bool = false, at instant: Instant
+    _ record: DownloadRecord, leasedAt begin: Duration, isForced: Bool = false, exceedsLimits: Bool = false,
+    at instant: Instant
   ) {
-    let run = Run(record, leasedAt: begin, stages.current, context)
+    let run = Run(record, leasedAt: begin, stages.current, context, exceedsLimits: exceedsLimits)
     reasons.forget(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
     let earlier = slots.insert(run, isForced: isForced, at: instant.now)
@@ -186,7 +191,7 @@ extension EngineState {
   ) -> [Run] {
     let victims = victims(of: preemption, for: record.candidate, at: instant.now)
     stages.limits.started(record.candidate, at: instant.now)
-    start(record, leasedAt: begin, isForced: true, at: instant)
+    start(record, leasedAt: begin, isForced: true, exceedsLimits: victims.isEmpty, at: instant)
     for run in victims { run.stop(.limit("preempted by “\(record.id)”, which was started by hand")) }
     return victims
   }
@@ -209,7 +214,15 @@ extension EngineState {
   mutating func takeOver(_ record: DownloadRecord, since before: DownloadRequest?) {
     guard let run = slots.runs[record.id] else { return }
     // Before the run sees the new request: what it has made belongs to the earlier one, and is not published as the new file.
-    if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
+    let isOther = run.state.withLock { state in
+      let mine = state.record.request
+      let merged = mine.takingOver(record.request, since: before ?? mine)
+      var work = state.request
+      // The ledger has the run's fresh link before the run knows that it is saved.
+      if let link = state.freshLink, merged.url.absoluteString == link.absoluteString { work.url = merged.url }
+      return merged.changesWork(begunFor: work)
+    }
+    if isOther { run.stop(.changed) }
     run.update { mine in
       mine.request = mine.request.takingOver(record.request, since: before ?? mine.request)
       (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)

@@ -79,7 +79,7 @@ extension Transfer {
     return SourceRequest(
       url: url, id: run.id, range: range, validator: validator,
       headers: isNamedByServer ? request.headers.forEverybody : request.headers(for: url), metadata: request.metadata,
-      attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
+      attempt: attempt, hasFreshLink: run.state.withLock { $0.freshLink != nil },
       isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause),
       lease: run.requestLease)
   }
