@@ -90,9 +90,9 @@ public struct FileStore: Storage {
     return "\(storedPath(outsideRoot: root)), \(onConflict.words)\(power)"
   }
 
-  /// A random name in the store's own folder, which stays the same when the root is moved. `nil` when that folder can
-  /// be neither read nor created.
-  public var location: String? { folders.name() }
+  /// A random name in the store's own folder, which stays the same when the root is moved.
+  /// - Throws: `DownloadError` with `.permission`, `.noSpace` or `.storage` while it can be neither read nor made.
+  public var location: String? { get throws(DownloadError) { try folders.name() } }
 
   var publisher: Publisher {
     Publisher(

@@ -38,7 +38,10 @@ package struct EventEffect: Sendable {
     // The only condition of an event apart from the phase.
     condition = asksForMore ? "paused_together = 1" : "TRUE"
     empty.isPausedTogether = asksForMore
-    let before = [Self.full(phase), empty]
+    // Records whose artifact is in its place are judged below.
+    var full = Self.full(phase)
+    if phase != .finished { full.steps.artifact?.modifiedAt = nil }
+    let before = [full, empty]
     var after = before
     for index in after.indices {
       guard after[index].apply(event) else { return nil }

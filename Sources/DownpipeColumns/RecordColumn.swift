@@ -145,7 +145,9 @@ package enum RecordColumns {
     .json("error", .state, { $0.error }, { $0.error = $1 }),
     // Only changes of the request set it; an outcome clears it.
     .optional("is_outdated", [], { $0.isOutdated ? true : nil }, { $0.isOutdated = $1 }),
-    .json("earlier_artifact", .state, { $0.earlierArtifact }, { $0.earlierArtifact = $1 }),
+    .json(
+      "earlier_artifact", .state, { EarlierArtifacts($0) },
+      { ($0.earlierArtifact, $0.leftArtifacts) = ($1.artifact, $1.left) }),
   ]
 
   /// Host, priority, intent, tags and location are in the ``Kind``.
@@ -285,6 +287,30 @@ package enum RecordColumns {
   /// equivalence, SQLite by bytes.
   package static func key(_ text: String) -> String {
     text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
+  }
+}
+
+/// The earlier artifact of a record, and the files left in other places. Earlier versions read only the former.
+private struct EarlierArtifacts: Codable, Sendable {
+  let artifact: StoredArtifact
+  let left: [StoredArtifact]
+
+  private enum CodingKeys: CodingKey { case left }
+
+  init?(_ record: DownloadRecord) {
+    guard let artifact = record.earlierArtifact else { return nil }
+    (self.artifact, left) = (artifact, record.leftArtifacts)
+  }
+
+  init(from decoder: any Decoder) throws {
+    artifact = try StoredArtifact(from: decoder)
+    left = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent([StoredArtifact].self, forKey: .left) ?? []
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    try artifact.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    if !left.isEmpty { try container.encode(left, forKey: .left) }
   }
 }
 

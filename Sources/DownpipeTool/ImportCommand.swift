@@ -48,7 +48,7 @@ struct ImportCommand: AsyncParsableCommand {
       try isShared ? Folder.absolutePath(folder.directory) : Folder.prepare(folder.directory, option: "--directory")
     guard let ledger = try folder.usableLocation(directory: directory) else { return }
     let store = try await ledger.store()
-    var queue = QueueImport(isForAnyFolder: anyFolder, location: isShared ? nil : FileStore(directory).location)
+    var queue = QueueImport(isForAnyFolder: anyFolder, location: try isShared ? nil : FileStore(directory).location)
     do {
       // That of the commands that run the downloads, which would otherwise rank all of them again.
       try await store.rank(by: Ranking(QueueOrder()))

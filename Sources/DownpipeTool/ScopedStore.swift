@@ -12,7 +12,9 @@ struct ScopedStore: StorageWrapper {
   /// Whether downloads that are added belong to no folder.
   var isForAnyFolder = false
 
-  var location: String? { hasLedger && !isForAnyFolder ? base.location : nil }
+  var location: String? {
+    get throws(DownloadError) { try hasLedger && !isForAnyFolder ? base.location : nil }
+  }
 
   /// Partials of a command without a ledger have names of their own: the folder may have those of a ledger.
   private func own(_ key: PartialKey) -> PartialKey {

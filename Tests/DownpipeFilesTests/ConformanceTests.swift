@@ -33,7 +33,7 @@ struct ConformanceTests {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, durability: .power)
     let wrapper = Wrapper(base: store)
-    #expect(wrapper.location == store.location && wrapper.location != nil)
+    #expect(try wrapper.location == store.location && wrapper.location != nil)
     #expect(wrapper.durability == .power && wrapper.name == "FileStore" && wrapper.id == "FileStore")
     #expect(wrapper.summary == store.summary)
     #expect(try await wrapper.partials() == [])

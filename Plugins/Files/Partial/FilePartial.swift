@@ -34,6 +34,8 @@ final class FilePartial: Partial {
     var nameIsNew = true
     /// Whether the file has another name, too (a hard link): a write would change that one.
     var isShared = false
+    /// Whether other bytes are stored under the name, which a finished file without a name does not replace.
+    var hasOthers = false
   }
 
   var system: FileSystem { folders.system }
@@ -144,7 +146,7 @@ final class FilePartial: Partial {
 
   // MARK: Durability
 
-  var isNamed: Bool { state.withLock { $0.claim != nil } }
+  var isNamed: Bool { state.withLock { $0.claim != nil || $0.hasOthers } }
 
   func persist() throws {
     try withState("give a name to") { state in try persist(&state) }
@@ -181,6 +183,8 @@ final class FilePartial: Partial {
     try withState("close") { state in
       guard state.stage == .open else { return }
       state.stage = .finished
+      // An earlier attempt has left them, or a process that ended before the ledger knew of them.
+      if state.claim == nil { state.hasOthers = (try? system.statusIfPresent(Entry(path))) != nil }
       guard let file = state.file else { return }
       // Steps may publish the file as it is. Until then the store's folder keeps other users out.
       if state.claim != nil { try file.setPermissions(try folders.permissionsOfNewFiles()) }

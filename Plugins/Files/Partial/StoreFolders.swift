@@ -57,23 +57,30 @@ final class StoreFolders: Sendable {
 
   // MARK: The store's own folder
 
-  /// The store's name, which is random and moves with the folder. It is the target of a symbolic link, since creating
-  /// one is atomic and never replaces another.
-  func name() -> String? {
+  /// The entry of ``name()``: a symbolic link, since creating one is atomic and never replaces another, or a file where
+  /// there are no links.
+  private var nameEntry: ClaimEntry { ClaimEntry(path: own + "/name", system: system) }
+
+  /// The store's name, which is random and moves with the folder.
+  func name() throws(DownloadError) -> String {
     if let known = state.withLock({ $0.name }) { return known }
-    let link = Entry(own + "/name")
-    for _ in 0..<2 {
-      if let target = try? system.target(ofLink: link), target.count > 1 {
-        let name = String(decoding: target.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        state.withLock { $0.name = name }
-        return name
+    do {
+      return try reporting("read or make", nameEntry.path) {
+        for _ in 0..<2 {
+          if let name = try nameEntry.text(), !name.isEmpty {
+            state.withLock { $0.name = name }
+            return name
+          }
+          // If another process creates the entry first, its name is used. The name is flushed, since the ledger finds a
+          // download's files by it.
+          try making(own) { _ = try nameEntry.create(DownloadID().rawValue) }
+          try? OpenFolder(own, system: system).flush(.power)
+        }
+        throw DownloadError(.storage, "\(nameEntry.path) is not the name of a folder: delete it to get a new one")
       }
-      // If another process creates the link first, its name is used. The name is flushed, since the ledger finds a
-      // download's files by it.
-      try? making(own) { try system.makeLink(link, to: Array(DownloadID().rawValue.utf8CString)) }
-      try? OpenFolder(own, system: system).flush(.power)
+    } catch {
+      throw DownloadError(error, as: .storage)
     }
-    return nil
   }
 
   /// Runs `body`, which needs a folder that nearly always exists. The folder is created only after `body` failed for

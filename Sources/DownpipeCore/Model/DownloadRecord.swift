@@ -45,6 +45,9 @@ public import Foundation
   public var steps: StepLog
   /// The published artifact of an earlier fetch, while the file is fetched again: the new artifact takes its place.
   public var earlierArtifact: StoredArtifact?
+  /// Files that steps have put in other places than ``earlierArtifact``, in fetches that were given up. They are removed before
+  /// the next steps, or with the download. Empty if there is no earlier artifact.
+  public var leftArtifacts: [StoredArtifact]
   /// How far a finished download is being refreshed; otherwise `nil`. See ``DownloadRequest/Refresh``.
   public var refreshing: Refreshing?
   /// The ``Storage/location`` that the download belongs to; `nil` for any, as in records of earlier versions.
@@ -91,6 +94,7 @@ public import Foundation
     self.resumedFrom = 0
     self.checkpoint = Checkpoint()
     self.steps = StepLog()
+    self.leftArtifacts = []
     self.location = location
     self.wasInterrupted = false
     self.createdAt = createdAt

@@ -138,7 +138,7 @@ extension DownloadRecord {
       awaited = nil
       wasInterrupted = false
       refreshing = nil
-      if event != .cancel { earlierArtifact = nil }
+      if event != .cancel { (earlierArtifact, leftArtifacts) = (nil, []) }
     }
     return true
   }

@@ -57,6 +57,7 @@ extension DownloadRecord {
       if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
       if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
       if wish.earlierArtifact != before.earlierArtifact { earlierArtifact = wish.earlierArtifact }
+      if wish.leftArtifacts != before.leftArtifacts { leftArtifacts = wish.leftArtifacts }
     }
     // The published file would keep its place if it has not changed.
     if isAsking, !phase.isActive, request.destination != before.request.destination { fetchAnew() }
@@ -97,6 +98,7 @@ extension DownloadRecord {
     resumedFrom = record.resumedFrom
     wasInterrupted = record.wasInterrupted
     earlierArtifact = record.earlierArtifact
+    leftArtifacts = record.leftArtifacts
     if !phase.isActive {
       owner = nil
       isOutdated = false
@@ -199,12 +201,24 @@ extension DownloadRecord {
   /// A step may have moved its artifact to its final place, or to that of the earlier artifact: what is fetched next takes its
   /// place. Only what is in its place has a time.
   mutating func dropSteps() {
-    if let artifact = steps.artifact?.replaceable, artifact.modifiedAt != nil,
-      earlierArtifact == nil || earlierArtifact?.path == artifact.path
-    {
-      earlierArtifact = artifact
+    if let artifact = steps.artifact?.replaceable, artifact.modifiedAt != nil {
+      if earlierArtifact == nil || earlierArtifact?.path == artifact.path {
+        earlierArtifact = artifact
+      } else {
+        leftArtifacts.removeAll { $0.path == artifact.path }
+        leftArtifacts.append(artifact)
+      }
     }
     steps = StepLog()
+  }
+
+  /// The files that the download has published, or that its steps have put in their places. A file that was there before the
+  /// download is not among them.
+  var artifactsToDelete: [StoredArtifact] {
+    var record = self
+    if phase != .finished, !isAsking { record.dropSteps() }
+    let inPlace = phase == .finished ? steps.artifact : record.artifactInPlace
+    return ([inPlace].compactMap { $0 } + record.leftArtifacts).compactMap(\.unlessReused)
   }
 
   /// Gives up what an owner has done for a request that was changed meanwhile, because it has ended without an outcome.

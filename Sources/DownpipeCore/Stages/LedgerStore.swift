@@ -61,11 +61,14 @@ internal import Synchronization
   /// Changes the request of a download in one transaction, also while another owner holds the download.
   ///
   /// Only `request`, `added` and `location` of the record are written, and, unless another owner holds the download,
-  /// `earlierArtifact` and the `artifact` and `note` of `steps`. The id cannot be changed. If `added` was `nil` and the
-  /// request changes, `added` becomes the previous request. The rank and ``DownloadRecord/waitsFor`` are computed again; a
-  /// dependency that the request had already is not. If nothing has changed, nothing is written. A changed URL, size or
-  /// digest applies to the bytes and steps, too: a finished download waits again, as after ``Lifecycle/Event/restart``,
-  /// and is in this store's ``LeaseScope/own`` scope.
+  /// `earlierArtifact`, `leftArtifacts`, and the `artifact` and `note` of `steps`. The id cannot be changed. If `added` was
+  /// `nil` and the request changes, `added` becomes the previous request. The rank and ``DownloadRecord/waitsFor`` are
+  /// computed again; a dependency that the request had already is not. If nothing has changed, nothing is written. A
+  /// changed URL, size or digest applies to the bytes and steps, too: a finished download waits again, as after
+  /// ``Lifecycle/Event/restart``, and is in this store's ``LeaseScope/own`` scope.
+  ///
+  /// An owner that changes the URL, and sets ``DownloadRecord/awaited`` from `.link` to `nil`, has refreshed its link: what it
+  /// has done and does is for the fresh link, and is kept if its process ends.
   /// - Parameters:
   ///   - id: The download.
   ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.

@@ -4,8 +4,12 @@
 /// own control, and publishes finished artifacts atomically.
 public protocol Storage: Stage {
   /// The place that destinations are relative to, as ledgers record it. A download belongs to one location. `nil` for
-  /// storages whose artifacts do not outlive the process.
-  var location: String? { get }
+  /// storages whose artifacts do not outlive the process: they take the downloads of all locations.
+  ///
+  /// While it throws, such as for a folder on a disk that is not mounted, nothing starts, and it is read again after a
+  /// second. It is never read in a decision of the engine: a disk may take a while to answer.
+  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage` if the location cannot be told now.
+  var location: String? { get throws(DownloadError) }
 
   /// Throws for a destination at which nothing can ever be published.
   ///
@@ -19,7 +23,8 @@ public protocol Storage: Stage {
   /// - Parameters:
   ///   - key: The key of the partial.
   ///   - isNew: Whether the ledger records no bytes. Bytes that are stored under the key are then of no use. The
-  ///     storage need not look for them before ``Partial/persist()``, which replaces them.
+  ///     storage need not look for them before ``Partial/persist()``, which replaces them, or ``Partial/finish()``, after
+  ///     which ``Partial/isNamed`` says whether they are still there.
   /// - Throws: ``DownloadError`` with `.inUse` while another owner holds it; `.permission`, `.noSpace` or `.storage`.
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial
 

@@ -24,7 +24,7 @@ extension StorageWrapper {
   /// The summary of the base.
   public var summary: String { base.summary }
   /// The location of the base.
-  public var location: String? { base.location }
+  public var location: String? { get throws(DownloadError) { try base.location } }
   /// The durability of the base.
   public var durability: Durability { base.durability }
 

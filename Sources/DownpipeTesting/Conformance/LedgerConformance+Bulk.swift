@@ -50,8 +50,12 @@ extension LedgerConformance {
       ]
       for (id, phase) in phases { try await store.bring(id, to: phase, Self.fill) }
       let finished = try await store.known("e")
-      var earlier: [DownloadID: StoredArtifact?] = [:]
-      for (id, _) in phases { earlier[id] = try await store.known(id).earlierArtifact }
+      var (earlier, placed) = ([DownloadID: StoredArtifact?](), [DownloadID: StoredArtifact?]())
+      for (id, phase) in phases {
+        let record = try await store.known(id)
+        earlier[id] = record.earlierArtifact
+        if phase != .finished { placed[id] = record.steps.artifact }
+      }
       earlier["e"] = finished.steps.artifact
       let result = try await store.transition(.all, .restart, at: Self.time(1))
       try expectEqual(Set(result.ids), ["a", "b", "c", "d", "e"], "the records restarted")
@@ -62,6 +66,7 @@ extension LedgerConformance {
         expected.wasInterrupted = id == "e" ? finished.wasInterrupted : true
         // The file stays until another one takes its place.
         expected.earlierArtifact = earlier[id] ?? nil
+        expected.leftArtifacts = [placed[id] ?? nil].compactMap { $0 }
         expected.updatedAt = Self.time(1)
         try expectEqual(try await store.known(id), expected, "the record of “\(id)”")
       }
@@ -71,23 +76,35 @@ extension LedgerConformance {
     ) {
       let phases: [(DownloadID, DownloadState.Phase)] = [("a", .waiting), ("b", .paused), ("c", .failed)]
       for selection in [LedgerSelection.all, .ids(["a", "b", "c"])] {
-        for (event, hasEarlier) in [(Lifecycle.Event.restart, false), (.restart, true), (.cancel, false)] {
+        for (event, hasEarlier) in [
+          (Lifecycle.Event.restart, false), (.restart, true), (.cancel, false), (.cancel, true),
+        ] {
           let (_, store) = try await filled(["a", "b", "c"])
           for (id, phase) in phases {
             try await store.bring(id, to: phase) { record in
               Self.fill(&record)
               if !hasEarlier { record.earlierArtifact = nil }
+              if hasEarlier, id == "c" {
+                record.leftArtifacts = [
+                  StoredArtifact(kind: .file, path: "a/left", name: "left", size: 1, mediaType: nil)
+                ]
+              }
               // Without a time, the artifact is not in its place.
               if id == "b" { record.steps.artifact?.modifiedAt = nil }
             }
           }
           let before = try await store.records(of: ["a", "b", "c"])
+          try expectEqual(before.map(\.leftArtifacts.count).reduce(0, +), hasEarlier ? 1 : 0, "the files left before")
           let result = try await store.transition(selection, event, at: Self.time(1))
           try expectEqual(result.count, 3, "the number of records changed")
           for record in before {
             let after = try await store.known(record.id)
             let expected = hasEarlier ? record.earlierArtifact : record.id == "b" ? nil : record.steps.artifact
             try expectEqual(after.earlierArtifact, expected, "the artifact that “\(record.id)” replaces")
+            let placed = hasEarlier && record.id != "b" ? [record.steps.artifact].compactMap { $0 } : []
+            try expectEqual(
+              after.leftArtifacts, record.leftArtifacts + placed,
+              "the files that “\(record.id)” has left in other places")
             try expectEqual(after.steps, StepLog(), "the steps of “\(record.id)”")
           }
         }

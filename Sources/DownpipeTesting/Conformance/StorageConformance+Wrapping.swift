@@ -7,7 +7,7 @@ extension StorageConformance {
     var answers: [(what: String, answer: String)] = []
 
     init(_ storage: any Storage, _ key: PartialKey) async throws {
-      note("location", storage.location ?? "none")
+      note("location", try storage.location ?? "none")
       note("durability", storage.durability.rawValue)
       note("partials()", try await storage.partials() == nil ? "nil" : "a list")
       note("availableBytes()", try await storage.availableBytes() == nil ? "nil" : "a number")

@@ -26,7 +26,8 @@ extension Downloader {
   ///     once, and must not change the id.
   /// - Returns: The status of the download after the change.
   /// - Throws: ``DownloadError`` with `.invalidRequest` (also if the download does not exist), `.unsupportedURL`,
-  ///   `.unsafePath`, `.ledger` or `.shutDown`, or the error that `change` throws. The request is unchanged then.
+  ///   `.unsafePath`, `.ledger` or `.shutDown`, or the error that `change` throws. The request is unchanged then, unless
+  ///   the answer of the ledger was lost, or the run has used a new destination before the ledger failed.
   @discardableResult
   public func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void

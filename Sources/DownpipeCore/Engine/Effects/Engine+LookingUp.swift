@@ -4,14 +4,15 @@ extension Engine {
     try checkOpen()
     takeRules()
     if let run = state.slots.runs[id] { return run.status }
-    guard let record = try await context.record(id) else { return nil }
+    guard let record = try await store.record(id), record.belongs(to: context.locationForReading) else { return nil }
     return present(await context.withDependencies([record])).first
   }
 
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
     takeRules()
-    let records = try await store.records(of: ids).filter(context.belongsHere)
+    let location = context.locationForReading
+    let records = try await store.records(of: ids).filter { $0.belongs(to: location) }
     let statuses = present(await context.withDependencies(records))
     return Dictionary(statuses.map { ($0.id, $0) }) { $1 }
   }
@@ -20,7 +21,7 @@ extension Engine {
     try checkOpen()
     takeRules()
     var query = query
-    query.location = query.location ?? context.storage.location
+    query.location = query.location ?? context.locationForReading
     return present(await context.withDependencies(try await store.records(query)))
   }
 

@@ -288,7 +288,7 @@ actor Engine {
   /// downloads it may take a while, and nothing else waits for what only watchers are told.
   private func fillReasons() async {
     let watchers = hub.watchersOfAll
-    var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
+    var query = DownloadQuery(phases: [.waiting], location: context.locationForReading, order: .rank)
     query.limit = WaitingReasons.most
     let records = try? await store.records(query)
     decide { state, instant in

@@ -4,6 +4,16 @@ internal import Synchronization
 extension Exchange {
   /// Performs the exchange, once more without the lease if the disk was full.
   func perform(in context: EngineContext) async -> Answer {
+    var request = request
+    do { try request?.location = context.storage.location } catch {
+      guard !unsaved.isEmpty else {
+        let error = DownloadError(error, as: .storage, stage: context.storageName)
+        return Answer(
+          unsaved: [], result: .failure(error), lease: nil, mustLease: false, hasFailedToLease: false)
+      }
+      // Outcomes are saved all the same; the next exchange leases.
+      request = nil
+    }
     var result = await attempt(leasing: request, in: context)
     var lease = request
     var hasFailedToLease = false
@@ -24,7 +34,7 @@ extension Exchange {
       }
     }
     return Answer(
-      unsaved: unsaved, result: result, lease: lease, mustLease: request != nil && lease == nil,
+      unsaved: unsaved, result: result, lease: lease, mustLease: self.request != nil && lease == nil,
       hasFailedToLease: hasFailedToLease)
   }
 

@@ -30,7 +30,7 @@ extension Result where Failure == any Error {
 extension EngineContext {
   /// The record of a download at this location; `nil` if there is none.
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
-    try await store.record(id).flatMap { belongsHere($0) ? $0 : nil }
+    try await store.record(id).flatMap { try belongsHere($0) ? $0 : nil }
   }
 
   /// The record of a download at this location.
@@ -41,7 +41,13 @@ extension EngineContext {
   }
 
   /// Whether a download is at this storage's location: paths of other locations are meaningless here.
-  func belongsHere(_ record: DownloadRecord) -> Bool { record.belongs(to: storage.location) }
+  private func belongsHere(_ record: DownloadRecord) throws -> Bool {
+    try record.location == nil || record.belongs(to: storage.location)
+  }
+
+  /// The location of the downloads that are shown; `nil`, which shows those of all locations, while the storage cannot
+  /// tell it.
+  var locationForReading: String? { try? storage.location }
 
   func records(of ids: [DownloadID]) async throws -> FoundRecords {
     await withDependencies(try await store.records(of: ids))

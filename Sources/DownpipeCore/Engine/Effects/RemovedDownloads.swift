@@ -5,7 +5,7 @@ internal import Synchronization
 /// which can be a million.
 ///
 /// All records are noted, because none can be proved to have left no bytes on disk: a restart resets the attempts and
-/// the checkpoint, and its partial is only deleted at the next attempt.
+/// the checkpoint, and its partial is only deleted when the next attempt has ended.
 final class RemovedDownloads: Sendable {
   /// What has been noted.
   struct Summary: Sendable {
@@ -46,9 +46,12 @@ final class RemovedDownloads: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      let removed = withFiles ? record.artifactToDelete?.unlessReused : nil
-      if state.pages.last?.isFull ?? true { state.pages.append(RemovedPage()) }
-      state.pages[state.pages.count - 1].append(record.partialKey, removed)
+      let files: [StoredArtifact?] = withFiles ? record.artifactsToDelete : []
+      // An entry for each file, and at least one for the partial.
+      for file in files.isEmpty ? [nil] : files {
+        if state.pages.last?.isFull ?? true { state.pages.append(RemovedPage()) }
+        state.pages[state.pages.count - 1].append(record.partialKey, file)
+      }
       state.count += 1
       guard let hub else { return }
       let isWatched =
@@ -66,17 +69,6 @@ final class RemovedDownloads: Sendable {
       defer { state = Summary() }
       return state
     }
-  }
-}
-
-extension DownloadRecord {
-  /// The file that the download has published, or that its steps have put in its place; `nil` if there is none.
-  fileprivate var artifactToDelete: StoredArtifact? {
-    if phase == .finished { return steps.artifact }
-    if let artifactInPlace { return artifactInPlace }
-    var record = self
-    record.dropSteps()
-    return record.earlierArtifact
   }
 }
 

@@ -64,7 +64,11 @@ extension Run {
     if read({ $0.attempts }) <= 1 { context.excludedPlaces.forget(key) }
     if read({ $0.awaited }) == .link { try await LinkRefresh(run: self).perform() }
     try await prepareRefresh()
-    if let artifact = try await existing() { return artifact }
+    if let artifact = try await existing() {
+      // A restart leaves the partial to the next transfer, which is not needed.
+      try? await storage.removePartial(key)
+      return artifact
+    }
     while true {
       do {
         let artifact = try await fetchAndPublish()
@@ -86,6 +90,7 @@ extension Run {
   private func finish(_ complete: CompleteFile) async throws -> Artifact {
     var file = complete
     do {
+      try await removeLeftArtifacts(unlessAt: file.artifact)
       try await process(&file)
       await file.following?.end()
       let artifact = try await publish(file)
@@ -218,5 +223,19 @@ extension Run {
     } catch {
       announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
     }
+  }
+  /// Removes what fetches that were given up have left in other places than the earlier artifact. Done before the steps, which
+  /// may give the same names again.
+  private func removeLeftArtifacts(unlessAt artifact: Artifact) async throws {
+    let left = read { $0.leftArtifacts }
+    guard !left.isEmpty else { return }
+    let present = stored(artifact).path
+    for stored in left where stored.path != present {
+      do { try await storage.remove(try storage.artifact(from: stored)) } catch {
+        announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
+      }
+    }
+    update { $0.leftArtifacts = [] }
+    try await save([.state])
   }
 }

@@ -153,14 +153,13 @@ final class Run: Sendable {
     set { state.withLock { $0.wasRemoved = newValue } }
   }
 
-  /// The published artifact that a removed download leaves in place.
-  var leftArtifact: StoredArtifact? {
+  /// The files that a removed download leaves in place.
+  var leftArtifacts: [StoredArtifact] {
     state.withLock { state in
-      // It had ended before it was stopped. A file that was there before the download stays.
-      if state.record.phase == .finished {
-        return state.record.steps.artifact?.unlessReused
-      }
-      return state.record.earlierArtifact ?? state.inPlaceAtRemoval
+      let left = state.record.artifactsToDelete
+      // It may have ended before it was stopped.
+      guard left.isEmpty, state.record.phase != .finished else { return left }
+      return state.inPlaceAtRemoval.map { [$0] } ?? []
     }
   }
 

@@ -80,7 +80,8 @@ extension EngineState {
     return request
   }
 
-  /// A request to lease downloads that are due now, for the duration in the options.
+  /// A request to lease downloads that are due now, for the duration in the options. Its location is added when it is
+  /// made: the disk may not answer.
   func leaseRequest(
     scope: LeaseScope, at instant: Instant, _ select: @escaping @Sendable (Candidate) -> LeaseSelection
   ) -> LeaseRequest {
@@ -88,7 +89,7 @@ extension EngineState {
     let now = instant.date.addingTimeInterval(1e-6)
     var request = LeaseRequest(
       now: now, until: now.addingTimeInterval(context.options.lease / .seconds(1)), scope: scope,
-      location: context.storage.location, select: select)
+      select: select)
     request.instant = instant.now
     return request
   }

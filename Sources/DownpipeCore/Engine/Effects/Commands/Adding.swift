@@ -22,11 +22,11 @@ extension EngineContext {
     _ requests: [DownloadRequest], ifKnown: KnownDownload, paused: Bool = false, afterCommands: Bool,
     if check: (@Sendable (EngineContext) async throws -> Void)? = nil
   ) async throws -> [Download.Ticket] {
-    let now = time.date
+    let (now, location) = (time.date, try storage.location)
     let lost = ifKnown == .keep ? [:] : try await lostDependencies(among: requests)
     let additions = requests.map { request in
       LedgerAddition(
-        request: request, arrival: nextArrival(at: now), location: storage.location, lost: lost[request.id],
+        request: request, arrival: nextArrival(at: now), location: location, lost: lost[request.id],
         ifKnown: ifKnown, isPaused: paused)
     }
     var outcomes = try await mailbox.add(additions, afterCommands: afterCommands, if: check)

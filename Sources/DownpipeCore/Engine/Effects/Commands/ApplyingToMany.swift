@@ -24,7 +24,7 @@ extension Engine {
     // The ledger hands out all keys at once. Pages by offset would leave out downloads when others are restarted, and
     // each would cost more than the one before.
     let removals = RemovedDownloads()
-    _ = try await context.store.remove(.matching(cancelled)) { [location = context.storage.location] record in
+    _ = try await context.store.remove(.matching(cancelled)) { [location = context.locationForReading] record in
       if record.belongs(to: location) { removals.note(record) }
       return false
     }
@@ -103,8 +103,9 @@ extension EngineState {
     after earlier: Int
   ) -> NextAction<Int> {
     let contested = commands.contested(slots.runs(in: selection), by: turn.command)
-    let (pipeline, location, before) = (stages.current.pipeline, context.storage.location, slots.requests)
+    let (pipeline, before) = (stages.current.pipeline, slots.requests)
     return .job { context, changes in
+      let location = try context.storage.location
       let result = try await context.store.update(selection, at: context.time.date) { record in
         guard record.belongs(to: location), !contested.contains(record.id) else { return }
         let destination = record.request.destination

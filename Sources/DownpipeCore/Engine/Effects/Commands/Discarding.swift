@@ -44,14 +44,16 @@ extension EngineContext {
     return true
   }
 
-  /// Deletes the file of an earlier fetch, which a download has that was cancelled while it was fetched again.
+  /// Deletes the files of earlier fetches, which a download has that was cancelled while it was fetched again.
   /// - Returns: `false` if there is none.
   private func removeEarlierFile(of id: DownloadID, _ changes: inout Changes) async throws -> Bool {
-    guard let record = try await record(id), record.phase == .cancelled, let earlier = record.earlierArtifact else {
+    guard let record = try await record(id), record.phase == .cancelled, record.earlierArtifact != nil else {
       return false
     }
-    try await storage.remove(storage.shownArtifact(from: earlier))
-    _ = try await store.update(id, at: time.date) { if $0.phase == .cancelled { $0.earlierArtifact = nil } }
+    for stored in record.artifactsToDelete { try await storage.remove(storage.shownArtifact(from: stored)) }
+    _ = try await store.update(id, at: time.date) {
+      if $0.phase == .cancelled { ($0.earlierArtifact, $0.leftArtifacts) = (nil, []) }
+    }
     changes.ids.append(id)
     return true
   }

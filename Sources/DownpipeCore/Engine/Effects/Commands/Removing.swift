@@ -110,10 +110,11 @@ extension EngineState {
       return .wait(for: [run]) { state, _ in state.remove(id, deletingFile: deletingFile, after: ended + [run]) }
     }
     if let gone {
-      guard deletingFile, let left = gone.leftArtifact else { return .over(Removal(ended: ended)) }
+      let left = deletingFile ? gone.leftArtifacts.map { (id: id, artifact: $0) } : []
+      guard !left.isEmpty else { return .over(Removal(ended: ended)) }
       return .job { context, _ in
         var removal = Removal(ended: ended)
-        do { try await context.delete([(id, left)]) } catch { removal.failure = error }
+        do { try await context.delete(left) } catch { removal.failure = error }
         return { [removal] _, _ in .over(removal) }
       }
     }
@@ -135,13 +136,14 @@ extension EngineState {
     _ selection: LedgerSelection, deletingFiles: Bool, after ended: [Run] = [], noting removals: Removals
   ) -> NextAction<Void> {
     let runs = slots.runs(in: selection)
-    let (running, location) = (Set(slots.runs.keys), context.storage.location)
+    let running = Set(slots.runs.keys)
     let lost = if case .ids(let ids) = selection { ids.compactMap { lostRemovals[$0] } } else { [DownloadRecord]() }
     let mustFinishRenaming = deletingFiles && mode.mustFinishRenaming
     if mustFinishRenaming { mode.mustFinishRenaming = false }
     return .job { context, changes in
       // The files may be at their new places without the ledger's knowledge.
       if mustFinishRenaming { await context.finishRenaming(&changes) }
+      let location = try context.storage.location
       // Downloads that other owners run, and downloads at other locations, are not removed.
       var removed = try await context.forget(selection, deletingFiles: deletingFiles, knowing: lost, &changes) {
         record in
@@ -163,7 +165,7 @@ extension EngineState {
           removals.note(gone.count)
           // These have ended for another reason.
           let rest = runs.filter { !$0.wasRemoved }.map(\.id)
-          let left = deletingFiles ? gone.compactMap { run in run.leftArtifact.map { (run.id, $0) } } : []
+          let left = deletingFiles ? gone.flatMap { run in run.leftArtifacts.map { (run.id, $0) } } : []
           return .job { context, _ in
             do { try await context.delete(left) } catch { removals.note(error) }
             return { state, _ in
@@ -251,7 +253,7 @@ extension EngineContext {
       let keys = removed.pages.flatMap(\.keys)
       // A folder is not noted in the record while it is fetched again.
       let left = ended.filter { run in keys.contains(run.key) && !files.contains { $0.id == run.id } }
-      if withArtifacts { files += left.compactMap { run in run.leftArtifact.map { (run.id, $0) } } }
+      if withArtifacts { files += left.flatMap { run in run.leftArtifacts.map { (run.id, $0) } } }
       for page in removed.takePages() { do { try await deletePartials(of: page) } catch { failure = failure ?? error } }
     }
     do { try await delete(files) } catch { failure = failure ?? error }

@@ -102,10 +102,14 @@ extension EngineContext {
   /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
   /// work.
   func finishRenaming(_ changes: inout Changes) async {
-    guard let records = try? await store.unsettledMoves() else {
-      return (changes.mustFinishRenaming, changes.mustRest) = (true, true)
+    do {
+      let records = try await store.unsettledMoves()
+      guard !records.isEmpty else { return }
+      let location = try storage.location
+      for record in records where record.belongs(to: location) { _ = await renamed(record, &changes) }
+    } catch {
+      (changes.mustFinishRenaming, changes.mustRest) = (true, true)
     }
-    for record in records where belongsHere(record) { _ = await renamed(record, &changes) }
   }
 
   /// Finishes an interrupted rename of a record's file, in a turn, and returns the record. If that fails, the record is

@@ -44,8 +44,10 @@ extension EngineState {
     let rules = gates.rules
     let request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
     return .job { context, changes in
+      var located = request
+      located.location = try context.storage.location
       let leased: [DownloadRecord]
-      do { leased = try await context.store.lease(request) } catch {
+      do { leased = try await context.store.lease(located) } catch {
         changes.mustRest = true
         return { state, _ in
           state.mode.mayHoldUnknown = true
