@@ -11,7 +11,6 @@
   final class CommitQueue: Sendable {
     /// A change that waits for its commit.
     private struct Change: Sendable {
-      /// Whether a single statement makes the change, so that a failure leaves no partial change.
       /// Makes the change, and returns a closure to be called after the commit, with its error if it failed.
       var perform: @Sendable (LedgerConnection) throws -> (@Sendable ((any Error)?) -> Void)
       /// Called with the error if the change itself failed.

@@ -257,7 +257,7 @@
 
     /// Judges a saved outcome by the request of the row, which may differ from that of the run; see
     /// `DownloadRecord.reopen(afterWorkFor:_:)`.
-    /// - Returns: Whether the row has been written again.
+    /// - Returns: Whether the row has been written again, and the download has not finished.
     private func reopen(_ saved: DownloadRecord) throws -> Bool {
       let work = try prepared(.work)
       work.bind(saved.generation)
@@ -271,7 +271,7 @@
       guard try record.reopen(afterWorkFor: saved.request, try rankingToWrite()) else { return false }
       try write(record, over: known, opening: nil)
       if record.phase != known.phase { reopened.insert(record.id) }
-      return true
+      return record.phase != .finished
     }
 
     /// The stored size of a file.

@@ -74,9 +74,12 @@ final class StoreFolders: Sendable {
           // If another process creates the entry first, its name is used. The name is flushed, since the ledger finds a
           // download's files by it.
           try making(own) { _ = try nameEntry.create(DownloadID().rawValue) }
+          // It may be a file.
+          try? OpenFile(reading: nameEntry.path, followingLink: false, system: system).flush()
           try? OpenFolder(own, system: system).flush(.power)
         }
-        throw DownloadError(.storage, "\(nameEntry.path) is not the name of a folder: delete it to get a new one")
+        throw DownloadError(
+          .storage, "\(nameEntry.path) is not the name of a folder: if it stays so, delete it to get a new one")
       }
     } catch {
       throw DownloadError(error, as: .storage)

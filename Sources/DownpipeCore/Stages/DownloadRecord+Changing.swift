@@ -27,8 +27,8 @@ extension DownloadRecord {
     return finish(since: before, at: now)
   }
 
-  /// Applies a change. Only the request, `added`, the location, the earlier artifact, and the artifact and note of `steps`
-  /// are taken from it.
+  /// Applies a change. Only the request, `added`, the location, the earlier artifact, the left artifacts, and the artifact and
+  /// note of `steps` are taken from it.
   ///
   /// - Parameters:
   ///   - owner: The owner that makes the change.
@@ -107,7 +107,8 @@ extension DownloadRecord {
   }
 
   /// Judges a saved outcome by the request as it is now, which may have changed since the run began: a download that has
-  /// finished or failed with the earlier request waits again.
+  /// finished or failed with the earlier request waits again, and one that has finished for another destination keeps the
+  /// destination that its run has used.
   ///
   /// - Parameter earlier: The request that the run worked for.
   /// - Returns: Whether the record has changed.
@@ -123,8 +124,9 @@ extension DownloadRecord {
       request.destination = earlier.destination
       added = asked == request ? nil : asked
     }
-    guard request.changesWork(begunFor: earlier) else { return self != before }
-    if phase == .failed { apply(.addedAgain) }
+    let changesWork = request.changesWork(begunFor: earlier)
+    guard changesWork || request.destination != earlier.destination else { return self != before }
+    if changesWork, phase == .failed { apply(.addedAgain) }
     takeEffect(since: earlier, try ranking())
     return self != before
   }
@@ -147,9 +149,11 @@ extension DownloadRecord {
       return
     }
     guard request.changesWork(begunFor: before) else {
-      // The settings of steps may be among the metadata: those that have completed run again.
+      // The settings of steps may be among the metadata: those that have completed run again, and so do those that have put the
+      // file in an earlier place.
       let isUnfinished = !phase.isActive && phase != .finished && !isAsking
-      if isUnfinished, request.metadata != before.metadata { dropSteps() }
+      let isElsewhere = steps.artifact?.modifiedAt != nil && request.destination != before.destination
+      if isUnfinished, request.metadata != before.metadata || isElsewhere { dropSteps() }
       return
     }
     if phase.isActive {

@@ -169,6 +169,9 @@ extension LedgerConformance {
     ) {
       let (ledger, store) = try await filled(["a"])
       let held = try expectValue(try await store.leased().first, "nothing was leased")
+      var follower = try Self.request("b")
+      follower.after = ["a"]
+      _ = try await store.add([LedgerAddition(request: follower, arrival: 2)], at: Self.start)
       let second = try await ledger.open()
       _ = try await second.update("a", at: Self.time(1)) { record in
         record.request.destination.directory = "later"
@@ -179,6 +182,7 @@ extension LedgerConformance {
       let after = try await second.known("a")
       try expectEqual(after.phase, .finished, "the phase")
       try expectEqual(after.request.destination, held.request.destination, "the destination")
+      try expectEqual(try await store.known("b").waitsFor, [], "what another download still waits for")
     }
     await report.check(
       "own-fresh-link", "work of an owner that has refreshed its link is for the fresh link, also after its end"

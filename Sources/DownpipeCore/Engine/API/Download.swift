@@ -188,9 +188,9 @@ public struct DownloadEvents: AsyncSequence, Sendable {
       // What is told while the status is read may be older than the status, and the stream must not go back to it. The bound
       // is for a download that changes all the time.
       for _ in 0..<16 {
+        let told = hub.statesTold(of: id)
         // Subscribe before reading the status, so that no change in between is missed.
         stream = hub.events(of: id).makeAsyncIterator()
-        let told = hub.statesTold(of: id)
         // From now on the loop has to notice what other processes do to the download.
         downloader.engine.context.mailbox.wake()
         let status = try? await downloader.status(of: id)

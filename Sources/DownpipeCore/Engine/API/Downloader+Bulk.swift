@@ -92,7 +92,7 @@ extension Downloader {
   ///     must be cheap. It must not change the id.
   /// - Returns: The number of downloads whose request has changed.
   /// - Throws: ``DownloadError`` with `.invalidRequest`, `.unsupportedURL`, `.ledger` or `.shutDown`, or the error that
-  ///   `change` throws. No request of that transaction is changed then.
+  ///   `change` or ``Storage/location`` throws. No request of that transaction is changed then.
   @discardableResult
   public func updateAll(
     _ filter: DownloadFilter = .all, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
@@ -114,7 +114,8 @@ extension Downloader {
   ///   - deletingFiles: Whether the files of finished downloads are deleted, too.
   /// - Returns: The number of downloads that were removed.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`; `.permission` or `.storage` if a partial or a file
-  ///   cannot be deleted, in which case the records are removed all the same.
+  ///   cannot be deleted, in which case the records are removed all the same; the error of ``Storage/location``, in which case
+  ///   nothing is removed.
   @discardableResult
   public func removeAll(_ filter: DownloadFilter = .all, deletingFiles: Bool = false) async throws -> Int {
     try await engine.removeAll(filter, deletingFiles: deletingFiles)

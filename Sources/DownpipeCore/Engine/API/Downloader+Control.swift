@@ -5,7 +5,8 @@ extension Downloader {
   /// The method returns when the download has stopped and its slot is free.
   /// - Returns: `false` if there was nothing to pause: the download is paused already, has ended, or is run by another
   ///   process.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` if there is no such download, `.ledger` or `.shutDown`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if there is no such download, `.ledger` or `.shutDown`, or the error of
+  ///   ``Storage/location``.
   @discardableResult
   public func pause(_ id: DownloadID) async throws -> Bool {
     try await engine.apply(.pause, to: id)
@@ -78,7 +79,8 @@ extension Downloader {
   ///   - deletingFile: Whether the file of a finished download is deleted, too.
   /// - Returns: `false` if there is no such download, or if another process runs it.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`; `.permission` or `.storage` if the partial or the file
-  ///   cannot be deleted, in which case the record is removed all the same.
+  ///   cannot be deleted, in which case the record is removed all the same; the error of ``Storage/location``, in which case it
+  ///   is not.
   @discardableResult
   public func remove(_ id: DownloadID, deletingFile: Bool = false) async throws -> Bool {
     try await engine.remove(id, deletingFile: deletingFile)

@@ -108,7 +108,8 @@ public final class Downloader: Sendable {
   /// A download that waits for a closed gate, for the network, for free space or for another owner counts as waiting. A
   /// download that waits for another download (``DownloadRequest/after``) counts as long as that one waits or runs. If it
   /// has failed, is paused, was cancelled or does not exist, both need a command, and neither of them counts.
-  /// - Throws: ``DownloadError`` with `.shutDown`, or with `.ledger` if the ledger fails repeatedly;
+  /// - Throws: ``DownloadError`` with `.shutDown`; with `.ledger` if the ledger, or with the error of ``Storage/location`` if
+  ///   the storage fails repeatedly while downloads wait;
   ///   `CancellationError` if the waiting task is cancelled.
   public func waitUntilIdle() async throws {
     try await engine.waitUntilIdle()
@@ -145,7 +146,8 @@ public final class Downloader: Sendable {
   /// - Returns: A handle for the download.
   /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid,
   ///   expects a digest that no selected step of the pipeline verifies (``DigestVerifying``),
-  ///   or downloads would wait for each other in a cycle (``DownloadRequest/after``), `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
+  ///   or downloads would wait for each other in a cycle (``DownloadRequest/after``), `.inUse` if the download is active at
+  ///   another location, `.ledger` or `.shutDown`, and the error of ``Storage/location``.
   @discardableResult
   public func add(
     _ request: DownloadRequest, ifKnown: KnownDownload = .update, paused: Bool = false

@@ -264,11 +264,11 @@ extension EngineState {
   /// Resumes the idle waiters, if no download waits or runs.
   private mutating func resumeIdleWaiters() -> Job? {
     guard !idleWaiters.isEmpty else { return nil }
-    if outbox.failures >= 5, let error = outbox.lastError {
-      idleWaiters.finish(.failure(error))
+    let failure = outbox.failures >= 5 ? outbox.lastError : nil
+    guard isIdle else {
+      if let failure { idleWaiters.finish(.failure(failure)) }
       return nil
     }
-    guard isIdle else { return nil }
     // The answer says nothing about what happens before a later call.
     let waiting = idleWaiters
     return Job { context, _ in
@@ -280,8 +280,11 @@ extension EngineState {
           state.idleWaiters.finish(.success(()))
         } else if !isBusy, state.isIdle {
           state.idleWaiters.finish(waiting, .success(()))
+        } else if let failure {
+          state.idleWaiters.finish(waiting, .failure(failure))
         }
-      case .failure(let error): state.noteFailure(error)
+      case .failure(let error):
+        if let failure { state.idleWaiters.finish(waiting, .failure(failure)) } else { state.noteFailure(error) }
       }
       return nil
     }

@@ -229,6 +229,7 @@ extension Run {
   private func removeLeftArtifacts(unlessAt artifact: Artifact) async throws {
     let left = read { $0.leftArtifacts }
     guard !left.isEmpty else { return }
+    try checkLease()
     let present = stored(artifact).path
     for stored in left where stored.path != present {
       do { try await storage.remove(try storage.artifact(from: stored)) } catch {

@@ -46,6 +46,11 @@ final class HostConnections: Sendable {
       return grantTurns(limit)
     }
 
+    /// Counts the downloads beyond a changed limit: with a higher one, they are not beyond it any more.
+    mutating func countBeyond(_ limit: Int?) {
+      beyond = limit.map { min(beyond, max(0, open.count - extras.count - $0)) } ?? 0
+    }
+
     mutating func close(_ number: UInt64, _ limit: Int?) -> [@Sendable () -> Void] {
       guard open.remove(number) != nil else { return [] }
       if extras.remove(number) == nil {
@@ -98,6 +103,7 @@ final class HostConnections: Sendable {
       state.limit = limit
       return state.hosts.keys.sorted().flatMap { host in
         let limit = state.limit(of: host)
+        state.hosts[host]?.countBeyond(limit)
         return state.hosts[host]?.grantTurns(limit) ?? []
       }
     }

@@ -54,6 +54,39 @@ struct HostConnectionsTests {
     connections.close(first)
   }
 
+  @Test func aDownloadBeyondTheLimitTakesNoPlaceOfAnother() async throws {
+    connections.setLimit(1)
+    let first = try await connections.open("a")
+    let beyond = try await connections.open("a", mayExceed: true)
+    #expect(add() == nil)
+    async let waiting = connections.open("a")
+    while connections.waiting("a") == 0 { await Task.yield() }
+    connections.close(first)
+    #expect(connections.waiting("a") == 1, "one connection is open")
+    connections.close(beyond)
+    let second = try await waiting
+    let again = try await connections.open("a", mayExceed: true)
+    // With a higher limit, none of the two is beyond it.
+    connections.setLimit(3)
+    let third = try await connections.open("a")
+    let task = Task { try await connections.open("a") }
+    while connections.waiting("a") == 0 { await Task.yield() }
+    for ticket in [second, third, again] { connections.close(ticket) }
+    connections.close(try await task.value)
+    #expect(connections.waiting("a") == 0)
+  }
+
+  @Test func aDownloadThatMayExceedTakesThePlaceOfAnAddedConnection() async throws {
+    let first = try await connections.open("a")
+    let added = try #require(add())
+    async let second = connections.open("a", mayExceed: true)
+    await ended.wait { $0 == 1 }
+    connections.close(added)
+    connections.close(try await second)
+    connections.close(first)
+    #expect(add() != nil)
+  }
+
   @Test func aWaitingDownloadCanBeCancelled() async throws {
     connections.setLimit(1)
     let first = try await connections.open("a")

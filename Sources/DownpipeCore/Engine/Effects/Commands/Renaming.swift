@@ -102,13 +102,16 @@ extension EngineContext {
   /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
   /// work.
   func finishRenaming(_ changes: inout Changes) async {
+    guard let records = try? await store.unsettledMoves() else {
+      return (changes.mustFinishRenaming, changes.mustRest) = (true, true)
+    }
+    guard !records.isEmpty else { return }
     do {
-      let records = try await store.unsettledMoves()
-      guard !records.isEmpty else { return }
       let location = try storage.location
       for record in records where record.belongs(to: location) { _ = await renamed(record, &changes) }
     } catch {
-      (changes.mustFinishRenaming, changes.mustRest) = (true, true)
+      // The ledger need not rest for that: the next exchange meets it, too, and says so.
+      changes.mustFinishRenaming = true
     }
   }
 

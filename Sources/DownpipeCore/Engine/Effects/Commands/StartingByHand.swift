@@ -27,6 +27,8 @@ extension EngineState {
     }
     return .job { context, changes in
       _ = try await context.existing(id)
+      // Before anything changes: nothing starts while the storage cannot tell its location.
+      _ = try context.storage.location
       // A paused or failed download becomes waiting, and a download that waits for a time becomes due.
       let isResumed = try await context.transition(.ids([id]), .resume, &changes).count > 0
       return { state, instant in
