@@ -201,7 +201,7 @@ public final class Downloader: Sendable {
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func contains(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
-    return try await engine.store.record(id)?.belongs(to: engine.context.locationForReading) == true
+    return try await engine.context.shownRecord(id) != nil
   }
 
   /// Returns the current status of a download; `nil` if there is no such download.

@@ -4,7 +4,7 @@ extension Engine {
     try checkOpen()
     takeRules()
     if let run = state.slots.runs[id] { return run.status }
-    guard let record = try await store.record(id), record.belongs(to: context.locationForReading) else { return nil }
+    guard let record = try await context.shownRecord(id) else { return nil }
     return present(await context.withDependencies([record])).first
   }
 

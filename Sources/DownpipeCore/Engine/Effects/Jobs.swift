@@ -28,9 +28,10 @@ extension Result where Failure == any Error {
 }
 
 extension EngineContext {
-  /// The record of a download at this location; `nil` if there is none.
+  /// The record of a download at this location, as paths of other locations are meaningless here; `nil` if there is none.
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
-    try await store.record(id).flatMap { try belongsHere($0) ? $0 : nil }
+    guard let record = try await store.record(id) else { return nil }
+    return try record.location == nil || record.belongs(to: storage.location) ? record : nil
   }
 
   /// The record of a download at this location.
@@ -40,9 +41,9 @@ extension EngineContext {
     return record
   }
 
-  /// Whether a download is at this storage's location: paths of other locations are meaningless here.
-  private func belongsHere(_ record: DownloadRecord) throws -> Bool {
-    try record.location == nil || record.belongs(to: storage.location)
+  /// The record of a download that is shown; `nil` if there is none.
+  func shownRecord(_ id: DownloadID) async throws -> DownloadRecord? {
+    try await store.record(id).flatMap { $0.belongs(to: locationForReading) ? $0 : nil }
   }
 
   /// The location of the downloads that are shown; `nil`, which shows those of all locations, while the storage cannot

@@ -218,12 +218,9 @@ extension Run {
     guard let earlier = read({ $0.earlierArtifact?.replaceable }) else { return }
     let new = stored(artifact)
     if new.path == earlier.path, new.path != nil || new.name == earlier.name { return }
-    do {
-      try await storage.remove(try storage.artifact(from: earlier))
-    } catch {
-      announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
-    }
+    await remove(earlier)
   }
+
   /// Removes what fetches that were given up have left in other places than the earlier artifact. Done before the steps, which
   /// may give the same names again.
   private func removeLeftArtifacts(unlessAt artifact: Artifact) async throws {
@@ -231,12 +228,17 @@ extension Run {
     guard !left.isEmpty else { return }
     try checkLease()
     let present = stored(artifact).path
-    for stored in left where stored.path != present {
-      do { try await storage.remove(try storage.artifact(from: stored)) } catch {
-        announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
-      }
-    }
+    for stored in left where stored.path != present { await remove(stored) }
     update { $0.leftArtifacts = [] }
     try await save([.state])
+  }
+
+  /// Removes an artifact of a fetch before this one. The run goes on if that fails.
+  private func remove(_ stored: StoredArtifact) async {
+    do {
+      try await storage.remove(try storage.artifact(from: stored))
+    } catch {
+      announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
+    }
   }
 }

@@ -28,28 +28,27 @@ extension EngineState {
     return .job { context, changes in
       _ = try await context.existing(id)
       // Before anything changes: nothing starts while the storage cannot tell its location.
-      _ = try context.storage.location
+      let location = try context.storage.location
       // A paused or failed download becomes waiting, and a download that waits for a time becomes due.
       let isResumed = try await context.transition(.ids([id]), .resume, &changes).count > 0
       return { state, instant in
         guard isResumed, !state.mode.isSuspended, !state.mode.isStopping else {
           return .over(Started(isRunning: false))
         }
-        return state.leaseByHand(id, preempting: preemption, at: instant)
+        return state.leaseByHand(id, of: location, preempting: preemption, at: instant)
       }
     }
   }
 
   private mutating func leaseByHand(
-    _ id: DownloadID, preempting preemption: Preemption, at instant: Instant
+    _ id: DownloadID, of location: String?, preempting preemption: Preemption, at instant: Instant
   ) -> NextAction<Started> {
     let rules = gates.rules
-    let request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
-    return .job { context, changes in
-      var located = request
-      located.location = try context.storage.location
+    var request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
+    request.location = location
+    return .job { [request] context, changes in
       let leased: [DownloadRecord]
-      do { leased = try await context.store.lease(located) } catch {
+      do { leased = try await context.store.lease(request) } catch {
         changes.mustRest = true
         return { state, _ in
           state.mode.mayHoldUnknown = true
