@@ -12,7 +12,8 @@ public enum DownloadState: Sendable, Hashable {
   case paused
   /// The download has finished, with the given artifact.
   case finished(Artifact)
-  /// The download has failed for good. Its bytes are kept, and it can be resumed.
+  /// The download has failed for good, and it can be resumed. Its bytes are kept, unless the error says that they are of no
+  /// use, such as `.digestMismatch`.
   case failed(DownloadError)
   /// The download was cancelled, and its partial was removed.
   case cancelled

@@ -1,8 +1,9 @@
-@_spi(Ledger) import DownpipeCore
 @_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
+
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Commands for the downloads that match a filter.
 @Suite(.endsHangs)
@@ -284,5 +285,43 @@ struct BulkTests: EngineSuite {
     let batch = try #require(await changes.next(isolation: #isolation))
     #expect(!batch.isComplete)
     await downloader.shutdown()
+  }
+
+  /// What is told of the others is bounded; a download with a watcher of its own is told to it.
+  @Test func theFollowersOfADownloadHearOfACommandForMany() async throws {
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes))
+      limit(1)
+      storage
+      RecordingObserver()
+      AnyLedger(ledger)
+    }
+    await downloader.setSuspended(true)
+    _ = try await downloader.add(contentsOf: requests(20_000))
+    let paused = try await downloader.add(DownloadRequest(url, id: "last"))
+    try await paused.pause()
+    var events = paused.events.makeAsyncIterator()
+    #expect(await events.next(isolation: #isolation)?.kind == .state(.paused))
+    #expect(try await downloader.cancelAll() == 20_001)
+    #expect(await events.next(isolation: #isolation)?.kind == .state(.cancelled))
+    await downloader.shutdown()
+  }
+
+  /// The watcher came while the record could still be read, after the ledger had told of the removal.
+  @Test func aLateWatcherHearsOfTheRemoval() async throws {
+    let setup = try await StateModel.Setup(limit: 1)
+    let session = try await setup.source.start(in: setup.pipeline.sourceContext)
+    var state = EngineState(setup.pipeline, sessions: [session], setup.context)
+    let removals = RemovedDownloads(of: state.hub)
+    for record in setup.records { removals.note(record) }
+    let late = state.hub.events(of: "b")
+    var changes = Changes()
+    changes.removed = [removals.taken()]
+    state.note(changes)
+    let told = state.takeEffects().compactMap {
+      if case .publish(.removalOf(let id)) = $0 { id } else { nil }
+    }
+    #expect(told == ["b"])
+    withExtendedLifetime(late) {}
   }
 }

@@ -98,7 +98,7 @@ struct DecisionOrderTests {
   @Test("Watchers are told in the order in which they came")
   func watchers() async throws {
     let hub = EventHub(time: VirtualTime())
-    let streams = ids.map { hub.events(of: $0) }
+    let streams = ids.map { hub.events(of: $0).stream }
     #expect(hub.watchedDownloads == ids)
     let buffer = hub.changeBuffer(followsQueue: true)
     for id in ids { buffer.record(.removed, of: id) }

@@ -19,7 +19,7 @@ struct EventOrderTests: EngineSuite {
     let fixture = try await RunFixture()
     for round in 0..<1000 {
       let run = try fixture.run(DownloadID("\(round)"))
-      let events = fixture.context.hub.events(of: run.id)
+      let events = fixture.context.hub.events(of: run.id).stream
       let steps = (0..<20).map { DownloadState.processing(step: "\($0)") }
       await withTaskGroup(of: Void.self) { group in
         group.addTask { for step in steps { run.announce(state: step) } }
@@ -59,5 +59,47 @@ struct EventOrderTests: EngineSuite {
     let seen = await states.value
     #expect(seen.first == .waiting && seen.last == .finished && !seen.contains(.cancelled), "\(seen)")
     await downloader.shutdown()
+  }
+
+  /// Its handle is used on: a removal that is over before the first event is not the end of the new download's events.
+  @Test func aRemovalThatWasOverBeforeTheFirstEventDoesNotFollowIt() async throws {
+    let faulty = FaultyLedger(ledger)
+    let gate = FakeGate(.closed("not yet"))
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate], ledger: faulty)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    try await settle(downloader)
+    faulty.hold(.record, at: faulty.calls.count { $0 == .record } + 1)
+    let events = Task {
+      var kinds: [DownloadEvent.Kind] = []
+      for await event in download.events { kinds.append(event.kind) }
+      return kinds
+    }
+    await faulty.held(atLeast: 1)
+    try await download.remove()
+    _ = try await downloader.add(DownloadRequest(url, id: "a"))
+    faulty.release()
+    while await downloader.engine.hub.watchedDownloads.isEmpty { await Task.yield() }
+    try await settle(downloader)
+    gate.open()
+    let seen = await events.value
+    let isFinished = seen.last.map { if case .state(.finished) = $0 { true } else { false } }
+    #expect(!seen.contains(.removed) && isFinished == true, "\(seen)")
+    await downloader.shutdown()
+  }
+
+  @Test func aRemovalIsToldAsTheLastEvent() async throws {
+    let hub = EventHub(time: time)
+    let (stream, watcher) = hub.events(of: "a")
+    #expect(!hub.hasTold("a", to: watcher))
+    hub.publish(removalOf: try DownloadRequest(url, id: "a"))
+    #expect(hub.hasTold("a", to: watcher) && hub.watchedDownloads.isEmpty)
+    var kinds: [DownloadEvent.Kind] = []
+    for await event in stream { kinds.append(event.kind) }
+    #expect(kinds == [.removed])
+    // A watcher that comes later is not ended by it.
+    let later = hub.events(of: "a")
+    #expect(!hub.hasTold("a", to: later.watcher))
+    hub.finish()
+    #expect(!hub.hasTold("a", to: later.watcher), "a downloader that is shut down tells nothing more")
   }
 }

@@ -10,7 +10,7 @@ struct MailboxTests {
   private let mailbox = Mailbox()
 
   /// Carries out what was called.
-  private func answer(_ calls: [Mailbox.Message], by fixture: RunFixture) async {
+  private func answer(_ calls: [Mailbox.CallerMessage], by fixture: RunFixture) async {
     var state = EngineState(fixture.pipeline, sessions: fixture.stages.sessions, fixture.context)
     state.mode.mustReclaim = false
     let instant = EngineState.Instant(now: fixture.time.now, date: fixture.time.date)
@@ -29,17 +29,17 @@ struct MailboxTests {
     let fixture = try await RunFixture()
     let runs = try (0..<3).map { try fixture.run(DownloadID("d\($0)")) }
     for run in runs { mailbox.post(.stopped(.pause), of: run) }
-    mailbox.post(abandoned: runs[0])
+    mailbox.post(cleanedUp: runs[0])
     let mail = await mailbox.next()
     #expect(mail.outcomes.map(\.run.id) == ["d0", "d1", "d2"])
-    #expect(mail.abandoned.map(\.id) == ["d0"])
+    #expect(mail.cleanedUp.map(\.id) == ["d0"])
     #expect(!mail.hasEndedTurn && mail.needsTurn)
     mailbox.wake(forTurn: false)
     let nothing = await mailbox.next()
     #expect(!nothing.needsTurn)
     mailbox.postEndOfTurn()
     #expect(await mailbox.next().hasEndedTurn)
-    #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.rules.isEmpty)
+    #expect(nothing.outcomes.isEmpty && nothing.cleanedUp.isEmpty && nothing.rules.isEmpty)
   }
 
   @Test("a gate that was closed for a moment is news, although it is open again")

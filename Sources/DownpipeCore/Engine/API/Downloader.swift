@@ -218,6 +218,9 @@ public final class Downloader: Sendable {
 
   /// Returns the current statuses of the downloads that match a query, which by default are all downloads.
   ///
+  /// The ledger selects them: a run whose steps have begun may still be selected as `transferring`, and its status says
+  /// `processing`.
+  ///
   /// The result is held in memory: read a large ledger in pages, with the query's limit and offset.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {

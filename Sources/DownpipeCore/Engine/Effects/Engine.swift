@@ -4,9 +4,10 @@ internal import Synchronization
 /// Carries out what ``EngineState`` decides.
 ///
 /// A loop gives the state its messages: calls, outcomes of runs and reports of gates, which arrive in the mailbox. It never
-/// waits for a ledger or a disk. What has to wait is a ``Job``; jobs are done beside the loop, one at a time: so a gate that
-/// closes stops transfers although a disk or the ledger hangs. Answers of jobs and timers are given to the state, too, each
-/// in one step of this actor.
+/// waits for a ledger or a disk. What has to wait and is decided in turns is a ``Job``; jobs are done beside the loop, one at
+/// a time: so a gate that closes stops transfers although a disk or the ledger hangs. Renewals of leases, rankings, look-ups
+/// and the clean-up of refused runs have tasks of their own. Answers of jobs and timers are given to the state, too, each in
+/// one step of this actor.
 actor Engine {
   nonisolated let context: EngineContext
   var state: EngineState
@@ -41,8 +42,8 @@ actor Engine {
 
   // MARK: The loop
 
-  /// Runs until ``beginShutdown()`` is called or the task is cancelled. All other tasks are children of this one, or
-  /// runs that it waits for.
+  /// Runs until ``beginShutdown()`` is called or the task is cancelled, and then until all outcomes are saved. All other tasks
+  /// are children of this one, or runs and exchanges that it waits for.
   func run() async {
     await withTaskCancellationHandler {
       await withDiscardingTaskGroup { group in
@@ -82,12 +83,12 @@ actor Engine {
     if Task.isCancelled { decide(.stop) }
     if mail.hasEndedTurn { decide(.turnEnded) }
     for (run, outcome) in mail.outcomes { decide(.ended(run, outcome)) }
-    for run in mail.abandoned { decide(.cleanedUp(run)) }
+    for run in mail.cleanedUp { decide(.cleanedUp(run)) }
     take(mail.rules)
     for call in mail.calls {
       switch call {
       case .call(let call): decide(.called(call))
-      case .addition(let addition): decide(.added(addition))
+      case .addition(let addition): decide(.addition(addition))
       case .cancelled(let number): decide(.cancelledCall(number))
       }
     }
@@ -146,7 +147,7 @@ actor Engine {
     case .answer(let answers): for answer in answers { answer() }
     case .leaseSharedRates: leaseSharedRates()
     case .fillReasons: begin { await self.fillReasons() }
-    case .reportProgress: for run in state.slots.runs.values { run.tick(at: time.now) }
+    case .tickRuns: for run in state.slots.runs.values { run.tick(at: time.now) }
     // Not here: the ledger may not answer, and progress and speed go on without it.
     case .renewLeases: if !isRenewing { begin { await self.renewLeases() } }
     case .maintain: begin { await self.maintain() }
@@ -183,15 +184,15 @@ actor Engine {
     try? await store.close()
   }
 
-  /// Publishes the end of a run, and resumes those that wait for it. A watcher that hears of it finds the download without
-  /// its run, and may add or resume it at once.
+  /// Publishes the end of a run, notes what is told of it, and resumes those that wait for it. A watcher that hears of it
+  /// finds the download without its run, and may add or resume it at once.
   private func tell(_ run: Run, _ end: EngineState.EndOfRun) {
     if hub.isWatched(run.id) {
       // It may have been leased again.
       if let followed = end.followed, state.slots.runs[run.id] == nil {
         state.reasons.note(run.id, run.read { $0.candidate }, followed)
       }
-      if end.isUncertain { state.unpublished.note(run.id, end.request) }
+      if end.isUncertain { state.unpublished.note(run.id, end.request, for: hub) }
     }
     if let published = end.published { run.announce(state: published) }
     run.markEnded()
@@ -221,7 +222,7 @@ actor Engine {
     } catch {
       // The bytes are left as an orphan.
     }
-    context.mailbox.post(abandoned: run)
+    context.mailbox.post(cleanedUp: run)
   }
 
   // MARK: Timers
@@ -249,7 +250,7 @@ actor Engine {
   /// Lets the next turn reclaim the downloads of dead owners, and publish the changes of other owners.
   private func maintain() async {
     // Own leases are renewed first: after the machine has slept they may have expired.
-    if !state.slots.isEmpty { await renewLeases() }
+    if state.slots.hasRuns { await renewLeases() }
     state.mode.mustReclaim = true
     noteChangesByOthers()
     decide(.maintained)

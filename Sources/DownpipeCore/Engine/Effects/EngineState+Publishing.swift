@@ -24,7 +24,7 @@ extension EngineState {
       guard let found else {
         // The events end with a shutdown.
         if !state.mode.isStopping {
-          state.unpublished.add(changes, from: ids)
+          state.unpublished.add(changes, from: ids, for: state.hub)
           state.restLedger()
         }
         return state.answerCallers()

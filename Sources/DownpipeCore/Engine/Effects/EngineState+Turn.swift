@@ -11,7 +11,7 @@ extension EngineState {
     /// What a failure of the ledger has prevented is done again.
     case renames, ownership
     /// Runs end that have lost their lease.
-    case abandoned
+    case cleanedUp
     /// Changes of other users of the ledger are taken over.
     case others
     case reasons
@@ -62,9 +62,9 @@ extension EngineState {
     switch part {
     case .renames: return finishRenaming()
     case .ownership: return clarifyOwnership()
-    case .abandoned:
-      guard !abandoned.isEmpty else { return nil }
-      endAbandoned()
+    case .cleanedUp:
+      guard !cleanedUp.isEmpty else { return nil }
+      endCleanedUp()
       return .effectsFirst
     case .others: return takeOverFromOthers()
     case .reasons: return compareReasons(at: instant)
@@ -290,7 +290,7 @@ extension EngineState {
     }
   }
 
-  private var isIdle: Bool { slots.isEmpty && outbox.isEmpty && additions.isEmpty }
+  private var isIdle: Bool { !slots.hasRuns && outbox.isEmpty && additions.isEmpty }
 }
 
 /// What is unknown of the downloads that this owner holds.

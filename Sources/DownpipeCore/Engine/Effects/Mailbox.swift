@@ -10,17 +10,17 @@ final class Mailbox: Sendable {
     var hasEndedTurn = false
     /// Whether there may be something for a turn to do.
     var needsTurn = false
-    /// Runs that have lost their lease and have been cleaned up.
-    var abandoned: [Run] = []
+    /// Runs that the ledger had refused and that have been cleaned up.
+    var cleanedUp: [Run] = []
     /// The last two different rules that gates have reported, by the numbers of the gates. The last one alone would not say
     /// that a gate was closed for a moment, and that what waited for it may try again.
     var rules = OrderedTable<Int, [GateRule]>()
     /// What callers ask for, in the order of their calls.
-    var calls: [Message] = []
+    var calls: [CallerMessage] = []
   }
 
   /// What a caller asks for.
-  enum Message: Sendable {
+  enum CallerMessage: Sendable {
     case call(Call)
     case addition(Addition)
     /// The caller with this number was cancelled.
@@ -69,11 +69,11 @@ final class Mailbox: Sendable {
     }
   }
 
-  func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
+  func post(cleanedUp run: Run) { change { $0.mail.cleanedUp.append(run) } }
 
   // MARK: Calls
 
-  /// Calls for what is decided in a turn, in which nothing is leased, and returns what it ends with.
+  /// Calls for what is decided in a turn, and returns what it ends with. Nothing is leased while it is decided.
   ///
   /// - Parameters:
   ///   - ids: The downloads that it concerns: earlier commands for them come first. `nil` for all; if it concerns none, it
@@ -130,7 +130,7 @@ final class Mailbox: Sendable {
   }
 
   private func call<Value: Sendable>(
-    _ message: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> Message
+    _ message: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> CallerMessage
   ) async throws -> Value {
     let number = state.update { state in
       state.lastCall += 1
@@ -147,7 +147,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func post(_ message: Message) {
+  private func post(_ message: CallerMessage) {
     var isClosed = false
     change(forTurn: false) { state in
       isClosed = state.isClosed

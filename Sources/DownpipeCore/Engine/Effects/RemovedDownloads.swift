@@ -32,7 +32,6 @@ final class RemovedDownloads: Sendable {
 
   private let state = Mutex(Summary())
   private let hub: EventHub?
-  private let individuals: Set<DownloadID>
   private let withFiles: Bool
 
   /// - Parameters:
@@ -41,7 +40,6 @@ final class RemovedDownloads: Sendable {
   init(of hub: EventHub? = nil, withFiles: Bool = false) {
     self.hub = hub
     self.withFiles = withFiles
-    individuals = Set(hub?.watchedDownloads ?? [])
   }
 
   func note(_ record: DownloadRecord) {
@@ -55,7 +53,7 @@ final class RemovedDownloads: Sendable {
       state.count += 1
       guard let hub else { return }
       let isWatched =
-        individuals.contains(record.id) || (state.watched.count < LedgerBulkResult.mostIDs && hub.isWatched(record.id))
+        hub.isFollowed(record.id) || (state.watched.count < LedgerBulkResult.mostIDs && hub.isWatched(record.id))
       if isWatched { state.watched.append(record.request) }
     }
   }

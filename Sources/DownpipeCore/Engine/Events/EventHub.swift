@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// Delivers events to their watchers. Every buffer is bounded and drops its oldest events, so a slow watcher does not
-/// delay the others.
+/// Delivers events to their watchers. Every buffer is bounded, so a slow watcher does not delay the others: streams drop
+/// their oldest events, and a ``ChangeBuffer`` keeps the latest change of each download and says when there are too many.
 final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
     // In the order in which the watchers came.
-    var byDownload = OrderedTable<DownloadID, Watched>()
+    var byDownload = OrderedTable<DownloadID, [Watcher]>()
     var observers: [Watcher] = []
     var changes: [WeakBuffer] = []
     /// The watchers of ``DownloadEvent/Kind/refused(_:)`` alone, which are no reason to create any other event.
@@ -17,15 +17,11 @@ final class EventHub: Sendable {
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
     var followsQueue: Bool { !observers.isEmpty || changes.contains { $0.followsQueue } }
   }
-  /// Who watches one download.
-  private struct Watched {
-    var watchers: [Watcher] = []
-    /// How many states were told since the first of the watchers came.
-    var states = 0
-  }
   private struct Watcher {
     let token: Int
     let stream: AsyncStream<DownloadEvent>.Continuation
+    /// Whether a state of the download that it watches was told to it.
+    var knowsState = false
   }
   /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
@@ -43,6 +39,9 @@ final class EventHub: Sendable {
   func isWatched(_ id: DownloadID) -> Bool {
     state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
+
+  /// Whether the download is watched individually.
+  func isFollowed(_ id: DownloadID) -> Bool { state.withLock { $0.byDownload[id] != nil } }
 
   /// Whether events of the download have a watcher that follows downloads while they wait for a free slot.
   func isFollowedInQueue(_ id: DownloadID) -> Bool {
@@ -76,8 +75,7 @@ final class EventHub: Sendable {
 
   /// Publishes the removal of a download, and ends its streams.
   func publish(removalOf request: DownloadRequest) {
-    publish(request.id, .removed, isState: false) { event(request, .removed) }
-    finish(request.id)
+    publish(request.id, .removed, isRemoval: true) { event(request, .removed) }
   }
 
   private var changeBuffers: [ChangeBuffer] { state.withLock { $0.changes.compactMap(\.buffer) } }
@@ -85,37 +83,40 @@ final class EventHub: Sendable {
   /// Publishes the removal of a download whose request is not known, and ends its streams.
   func publish(removalOf id: DownloadID) {
     for buffer in changeBuffers { buffer.record(.removed, of: id) }
-    finish(id)
+    let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
+    for watcher in watchers { watcher.stream.finish() }
   }
 
   private func event(_ request: DownloadRequest, _ kind: DownloadEvent.Kind) -> DownloadEvent {
     DownloadEvent(request, kind, date: time.date, instant: time.now)
   }
 
-  /// Ends the streams of a removed download.
-  private func finish(_ id: DownloadID) {
-    let watchers = state.withLock { $0.byDownload.removeValue(forKey: id)?.watchers ?? [] }
-    for watcher in watchers { watcher.stream.finish() }
-  }
-
   /// Creates the event only if it has a watcher.
+  ///
+  /// - Parameter isRemoval: Whether the event is the last one of the download, whose streams end.
   private func publish(
-    _ id: DownloadID, _ change: ChangeBuffer.Change, isState: Bool, _ event: () -> DownloadEvent
+    _ id: DownloadID, _ change: ChangeBuffer.Change, isState: Bool = false, isRemoval: Bool = false,
+    _ event: () -> DownloadEvent
   ) {
     let watchers = state.withLock { state -> Watchers? in
       guard state.watchesAll || state.byDownload[id] != nil else { return nil }
-      var streams: [Watcher] = []
-      if !state.byDownload.isEmpty, let own = state.byDownload[id] {
-        streams += own.watchers
-        if isState { state.byDownload[id]?.states += 1 }
+      var own: [Watcher] = []
+      if !state.byDownload.isEmpty, let all = state.byDownload[id] {
+        own = all
+        if isRemoval {
+          state.byDownload[id] = nil
+        } else if isState, all.contains(where: { !$0.knowsState }) {
+          state.byDownload[id] = all.map { Watcher(token: $0.token, stream: $0.stream, knowsState: true) }
+        }
       }
-      if !state.observers.isEmpty { streams += state.observers }
-      return Watchers(streams: streams, changes: state.changes.compactMap(\.buffer))
+      return Watchers(
+        streams: own + state.observers, ended: isRemoval ? own : [], changes: state.changes.compactMap(\.buffer))
     }
     guard let watchers else { return }
     if !watchers.streams.isEmpty {
       let event = event()
       for watcher in watchers.streams { watcher.stream.yield(event) }
+      for watcher in watchers.ended { watcher.stream.finish() }
     }
     for buffer in watchers.changes { buffer.record(change, of: id) }
   }
@@ -132,13 +133,15 @@ final class EventHub: Sendable {
 
   private struct Watchers {
     let streams: [Watcher]
+    /// Those whose download was removed.
+    let ended: [Watcher]
     let changes: [ChangeBuffer]
   }
 
   func finish() {
     let (watchers, changes) = state.withLock { state in
       state.isFinished = true
-      let all = state.byDownload.values.flatMap(\.watchers) + state.observers + state.ofRefusals
+      let all = state.byDownload.values.flatMap { $0 } + state.observers + state.ofRefusals
       let changes = state.changes.compactMap(\.buffer)
       state.byDownload.removeAll()
       state.observers = []
@@ -150,18 +153,24 @@ final class EventHub: Sendable {
     for buffer in changes { buffer.finish() }
   }
 
-  /// The events of one download from now on. The stream buffers the newest 256 for a slow reader.
-  func events(of id: DownloadID) -> AsyncStream<DownloadEvent> {
+  /// The events of one download from now on, and the number of their watcher. The stream buffers the newest 256 for a slow
+  /// reader.
+  func events(of id: DownloadID) -> (stream: AsyncStream<DownloadEvent>, watcher: Int?) {
     stream(buffering: 256) { state, watcher in
-      state.byDownload[id, default: Watched()].watchers.append(watcher)
+      state.byDownload[id, default: []].append(watcher)
     } removing: { state, token in
-      state.byDownload[id]?.watchers.removeAll { $0.token == token }
-      if state.byDownload[id]?.watchers.isEmpty == true { state.byDownload[id] = nil }
+      state.byDownload[id]?.removeAll { $0.token == token }
+      if state.byDownload[id]?.isEmpty == true { state.byDownload[id] = nil }
     }
   }
 
-  /// A number that grows with each state of the download that is told, for as long as it is watched.
-  func statesTold(of id: DownloadID) -> Int { state.withLock { $0.byDownload[id]?.states ?? 0 } }
+  /// Whether a state of the download, or its removal, was told to a watcher of ``events(of:)``.
+  func hasTold(_ id: DownloadID, to watcher: Int?) -> Bool {
+    state.withLock { state in
+      if state.isFinished { return false }
+      return state.byDownload[id]?.first { $0.token == watcher }?.knowsState ?? true
+    }
+  }
 
   /// The events of all downloads from now on. The stream buffers the newest 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {
@@ -170,7 +179,7 @@ final class EventHub: Sendable {
       state.observers.append(watcher)
     } removing: { state, token in
       state.observers.removeAll { $0.token == token }
-    }
+    }.stream
   }
 
   /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers the newest 256 for a slow
@@ -180,14 +189,15 @@ final class EventHub: Sendable {
       state.ofRefusals.append(watcher)
     } removing: { state, token in
       state.ofRefusals.removeAll { $0.token == token }
-    }
+    }.stream
   }
 
-  /// A stream for a new watcher, which is removed when its reader ends; an ended stream after ``finish()``.
+  /// A stream for a new watcher, which is removed when its reader ends, and the watcher's number; an ended stream after
+  /// ``finish()``.
   private func stream(
     buffering count: Int, adding add: (inout State, Watcher) -> Void,
     removing remove: @escaping @Sendable (inout State, Int) -> Void
-  ) -> AsyncStream<DownloadEvent> {
+  ) -> (stream: AsyncStream<DownloadEvent>, watcher: Int?) {
     let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(count))
     let token: Int? = state.withLock { state in
       if state.isFinished { return nil }
@@ -200,7 +210,7 @@ final class EventHub: Sendable {
     } else {
       continuation.finish()
     }
-    return stream
+    return (stream, token)
   }
 
   /// A buffer that collects the changes of all downloads from now on.

@@ -255,7 +255,8 @@ final class Run: Sendable {
     }
   }
 
-  /// Measures the speed, publishes the progress, and stops a transfer that is too slow; called a few times a second.
+  /// Measures the speed, publishes the progress, and stops a transfer that is too slow or whose lease ends; called a few
+  /// times a second.
   func tick(at now: Duration) {
     let bytes = received.load(ordering: .relaxed)
     let fetched = fetched.load(ordering: .relaxed)

@@ -1,4 +1,4 @@
-/// Why the engine stops a run.
+/// Why a run is stopped, by the engine or by itself.
 enum StopReason: Sendable, Hashable {
   case gate(String)
   case limit(String)

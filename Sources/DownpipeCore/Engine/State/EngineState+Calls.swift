@@ -28,6 +28,17 @@ extension EngineState {
     mode.mustTakeTurn = true
   }
 
+  /// Adds downloads when the earlier commands for them are over.
+  private mutating func begin(_ addition: Addition, after ids: Set<DownloadID>) {
+    let call = Call(number: addition.number, ids: ids, isContinuation: true, isAddition: true) { _ in
+      { state, _ in .over(state.additions.append(addition)) }
+    } _: { result in
+      // Otherwise it is answered when it is added.
+      if case .failure(let error) = result { addition.answer(.failure(error)) }
+    }
+    commands.begin(call)
+  }
+
   /// Ends the wait of a caller that was cancelled.
   mutating func cancelCall(_ number: Int) {
     commands.cancel(number)

@@ -12,7 +12,7 @@ extension EngineState {
     }
     slots.free(run)
     mode.mayLease = true
-    if case .notOwned = outcome { return abandon(run) }
+    if case .notOwned = outcome { return cleanUp(run) }
     if case .published = outcome {
       slots.succeeded()
       // A destination that was given after the file had its place is ignored, as for a finished download.
@@ -27,18 +27,18 @@ extension EngineState {
     outbox.append(Exchange.UnsavedRun(run: run, state: state))
   }
 
-  private mutating func abandon(_ run: Run) {
+  private mutating func cleanUp(_ run: Run) {
     run.state.withLock { $0.wasRefused = true }
     add(.cleanUp(run))
   }
 
   /// Ends the runs that have lost their lease, in a turn, which then tells what the ledger says about their downloads.
-  mutating func endAbandoned() {
-    for run in abandoned {
+  mutating func endCleanedUp() {
+    for run in cleanedUp {
       add(.end(run, EndOfRun(isUncertain: true, request: run.read { $0.request })))
       remove(run)
     }
-    abandoned = []
+    cleanedUp = []
   }
 
   private mutating func remove(_ run: Run) {
@@ -111,7 +111,7 @@ extension EngineState {
       for (unsaved, isSaved) in zip(answer.unsaved, exchange.saved) {
         let id = unsaved.run.id
         guard isSaved else {
-          abandon(unsaved.run)
+          cleanUp(unsaved.run)
           continue
         }
         // An addition may have changed it again since the commit.

@@ -98,7 +98,7 @@ extension EngineState {
   /// Publishes the states of those downloads that do not run, later in this turn.
   mutating func publishLater(_ ids: some Collection<DownloadID>) {
     guard !ids.isEmpty, hub.isAnythingWatched else { return }
-    for id in ids where hub.isWatched(id) { unpublished.note(id) }
+    for id in ids where hub.isWatched(id) { unpublished.note(id, for: hub) }
   }
 
   /// Notes the changes of a command, whose result may leave out ids.
@@ -122,8 +122,11 @@ extension EngineState {
   }
 
   private mutating func noteRemoval(_ removed: RemovedDownloads.Summary) {
+    let watched = Set(removed.watched.map(\.id))
     for page in removed.pages {
       let ids = page.keys.map(\.id)
+      // Their watchers came after the ledger had told of the removal, while the record could still be read.
+      for id in ids where !watched.contains(id) && hub.isFollowed(id) { add(.publish(.removalOf(id))) }
       for id in ids {
         reasons.forget(id)
         context.furthest.forget(id)
@@ -139,7 +142,7 @@ extension EngineState {
   /// Notes downloads that a failed command may have removed.
   private mutating func noteUncertainRemoval(_ removed: RemovedDownloads.Summary) {
     for page in removed.pages { waits.forget(page.keys.map(\.id)) }
-    for request in removed.watched { unpublished.note(request.id, request) }
+    for request in removed.watched { unpublished.note(request.id, request, for: hub) }
     waitForLedger()
   }
 

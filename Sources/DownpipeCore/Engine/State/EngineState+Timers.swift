@@ -46,7 +46,7 @@ extension EngineState {
     case .others: add(.lookForOthers)
     case .reasons: lookAtReasons(at: instant)
     case .reading: (mode.fillsReasons, mode.mustTakeTurn) = (false, true)
-    case .progress: reportProgress(at: instant)
+    case .progress: tickRuns(at: instant)
     case .lease: add(.maintain)
     }
   }
@@ -128,9 +128,9 @@ extension EngineState {
 
   // MARK: Progress
 
-  private mutating func reportProgress(at instant: Instant) {
-    guard !slots.isEmpty else { return mode.ticks = false }
-    add(.reportProgress)
+  private mutating func tickRuns(at instant: Instant) {
+    guard slots.hasRuns else { return mode.ticks = false }
+    add(.tickRuns)
     learnSizes()
     if mode.mustEnforceGates { mode.mustTakeTurn = true }
     if instant.now - mode.renewed > context.options.lease / 3 {

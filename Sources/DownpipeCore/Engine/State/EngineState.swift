@@ -4,6 +4,10 @@ internal import Foundation
 ///
 /// Messages come one at a time, and each is answered with effects that others carry out: a decision waits for nothing, and
 /// nothing can happen in the middle of one. It knows no clock; the time comes with the message.
+///
+/// What has to ask the ledger or a disk, and then decides, is a ``Job``. A turn is one pass over all that may need jobs (see
+/// ``TurnPart``): ``nextJob(at:)`` decides which job comes next, and what a job has found is a message that is taken in one
+/// step, too. Additions and commands, outcomes and leases meet the ledger in turns only.
 struct EngineState: Sendable {
   var stages: LiveStages
   var slots = Slots()
@@ -13,7 +17,7 @@ struct EngineState: Sendable {
   var commands = CommandQueue()
   /// The turn in progress, or the next one.
   var turn = Turn()
-  /// Downloads that the next exchange adds.
+  /// Downloads to add in this turn, beside its exchange, or before the next command.
   var additions: [Addition] = []
   var idleWaiters = IdleWaiters()
   /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
@@ -24,8 +28,8 @@ struct EngineState: Sendable {
   var unpublished = Unpublished()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
-  /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
-  var abandoned: [Run] = []
+  /// Runs that the ledger had refused and that have been cleaned up; the next turn ends them.
+  var cleanedUp: [Run] = []
   var mode: Mode
   /// Handed to runs and jobs. Decisions use the options, names and paths, ask the hub who is watched, and set the policies,
   /// rates and limits that runs read.
@@ -94,15 +98,16 @@ struct EngineState: Sendable {
     self.context = context
   }
 
-  /// Decides what a message means. Runs are told at once to stop; what else has to be done is in ``takeEffects()``.
+  /// Decides what a message means. Runs are told at once to stop, and callers that have failed get their errors; what else
+  /// has to be done is in ``takeEffects()``.
   mutating func receive(_ message: Message, at instant: Instant) {
     switch message {
     case .ended(let run, let outcome): endWork(of: run, outcome, at: instant)
-    case .cleanedUp(let run): abandoned.append(run)
+    case .cleanedUp(let run): cleanedUp.append(run)
     case .reported(let gate, let rule): if gates.report(rule, of: gate) { noteGates() }
     case .stop: stop()
     case .called(let call): take(call)
-    case .added(let addition): take(addition)
+    case .addition(let addition): take(addition)
     case .cancelledCall(let number): cancelCall(number)
     case .turnEnded: mode.isTakingTurn = false
     case .exchanged(let answer, let changed, let removed): take(answer, changed: changed, removed: removed, at: instant)
@@ -128,11 +133,11 @@ struct EngineState: Sendable {
   /// Whether a turn has found something that the loop has to begin.
   var hasNews: Bool {
     mode.mustEnforceGates || (mode.mustTakeTurn && !mode.isTakingTurn)
-      || (waits.isRoomMissing && !waits.isWatchingForRoom) || (!slots.isEmpty && !mode.ticks)
+      || (waits.isRoomMissing && !waits.isWatchingForRoom) || (slots.hasRuns && !mode.ticks)
   }
 
   /// Whether everything has ended.
-  var isOver: Bool { mode.isStopping && !mode.isTakingTurn && slots.isEmpty && outbox.isEmpty }
+  var isOver: Bool { mode.isStopping && !mode.isTakingTurn && !slots.hasRuns && outbox.isEmpty }
 
   // MARK: News
 
@@ -158,7 +163,7 @@ struct EngineState: Sendable {
       reasons.isLooking = true
       set(.reasons, after: context.options.progressInterval, at: instant)
     }
-    if !slots.isEmpty, !mode.ticks {
+    if slots.hasRuns, !mode.ticks {
       (mode.ticks, mode.renewed) = (true, instant.now)
       set(.progress, after: context.options.progressInterval, at: instant)
     }

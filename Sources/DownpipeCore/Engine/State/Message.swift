@@ -5,14 +5,15 @@ extension EngineState {
   enum Message: Sendable {
     /// The work of a run has ended.
     case ended(Run, Outcome)
-    /// A run that had lost its lease has been cleaned up.
+    /// A run that the ledger had refused has been cleaned up.
     case cleanedUp(Run)
     /// A gate, by its number, has reported a rule.
     case reported(gate: Int, GateRule)
     /// The downloader is shut down, or its task was cancelled.
     case stop
     case called(Call)
-    case added(Addition)
+    /// Downloads are to be added.
+    case addition(Addition)
     /// The caller with this number does not wait any longer.
     case cancelledCall(Int)
     case turnEnded
@@ -29,7 +30,7 @@ extension EngineState {
     /// Changes by other processes were looked for. A further change may matter here or not; `nil` if the ledger cannot
     /// tell of any.
     case lookedForOthers(mayMatter: Bool?)
-    /// The downloads of dead owners are about to be reclaimed.
+    /// ``Effect/maintain`` is done, or the loop begins: the timer for the next time is set.
     case maintained
     /// All messages so far have been received.
     case news(Audience, needsTurn: Bool)
@@ -49,7 +50,8 @@ extension EngineState {
     case start(Run, after: Run?)
     /// Tell that a run has ended and its outcome is saved.
     case end(Run, EndOfRun)
-    /// Clean up after a run that has lost its lease, then answer with ``Message/cleanedUp(_:)``.
+    /// Find out whether a run has lost its lease or its outcome was saved before, clean up after it, then answer with
+    /// ``Message/cleanedUp(_:)``.
     case cleanUp(Run)
     /// Tell that the outcome of a run could not be saved.
     case announceUnsaved(Run, DownloadError)
@@ -71,10 +73,10 @@ extension EngineState {
     case leaseSharedRates
     /// Read the downloads that waited before there was a watcher.
     case fillReasons
-    /// Tell how far the running downloads have come.
-    case reportProgress
+    /// Tell how far the running downloads have come, and stop those that are too slow or whose leases end.
+    case tickRuns
     case renewLeases
-    /// Renew leases and reclaim downloads of dead owners, then answer with ``Message/maintained``.
+    /// Renew leases, let the next turn reclaim downloads of dead owners, then answer with ``Message/maintained``.
     case maintain
   }
 

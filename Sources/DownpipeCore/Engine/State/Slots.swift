@@ -24,8 +24,8 @@ struct Slots: Sendable {
     let startedAt: Duration
   }
 
-  /// Whether there are no runs.
-  var isEmpty: Bool { runs.isEmpty }
+  /// Whether there are runs, also ended ones whose outcomes are not saved.
+  var hasRuns: Bool { !runs.isEmpty }
 
   /// The sizes of the collections, by their names.
   var sizes: [String: Int] {

@@ -13,9 +13,14 @@ struct Unpublished: Sendable {
   /// In the order of the ids, which does not change from run to run.
   var ids: [DownloadID] { all.sorted() }
 
-  /// - Parameter request: The last known request of a download that may have been removed.
-  mutating func note(_ id: DownloadID, _ request: DownloadRequest? = nil) {
-    guard all.count < LedgerBulkResult.mostIDs || all.contains(id) else { return areIncomplete = true }
+  /// - Parameters:
+  ///   - request: The last known request of a download that may have been removed.
+  ///   - hub: Knows whether the download has a watcher of its own: that one learns nothing from being told that more has
+  ///     changed, and would wait for ever. The number of such downloads is bounded by that of the watchers.
+  mutating func note(_ id: DownloadID, _ request: DownloadRequest? = nil, for hub: EventHub) {
+    guard all.count < LedgerBulkResult.mostIDs || all.contains(id) || hub.isFollowed(id) else {
+      return areIncomplete = true
+    }
     all.insert(id)
     if let request { requests[id] = request }
   }
@@ -27,9 +32,8 @@ struct Unpublished: Sendable {
   }
 
   /// Adds what could not be read.
-  mutating func add(_ others: Unpublished, from ids: ArraySlice<DownloadID>) {
-    all.formUnion(ids)
-    requests.merge(others.requests.filter { all.contains($0.key) }) { $1 }
+  mutating func add(_ others: Unpublished, from ids: ArraySlice<DownloadID>, for hub: EventHub) {
+    for id in ids { note(id, others.requests[id], for: hub) }
     areIncomplete = areIncomplete || others.areIncomplete
     mustWait = true
   }

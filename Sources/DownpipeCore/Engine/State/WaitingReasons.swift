@@ -61,7 +61,7 @@ struct WaitingReasons: Sendable {
     case .waiting:
       break
     default:
-      // An ended download has no watchers.
+      // The events of an ended download have ended.
       if !state.phase.isFinal { notWaiting.insert(id) }
     }
   }

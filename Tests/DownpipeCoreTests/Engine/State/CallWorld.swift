@@ -193,7 +193,7 @@ final class CallWorld {
     let addition = Addition(number: number, additions: additions, isAfterCommands: true, check: nil) {
       answer($0.map { _ in "added" })
     }
-    decide { $0.receive(.added(addition), at: $1) }
+    decide { $0.receive(.addition(addition), at: $1) }
   }
 
   private func answer() -> Call.Answer {

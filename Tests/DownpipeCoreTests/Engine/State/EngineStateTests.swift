@@ -231,7 +231,7 @@ final class StateModel {
       isTurnDue = true
     case .sleep(let due, .due): timers.append((.due, due))
     case .sleep(let due, .admission): timers.append((.admission, due))
-    case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .reportProgress, .renewLeases,
+    case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .tickRuns, .renewLeases,
       .maintain, .publish, .announcePresentState, .answer, .leaseSharedRates:
       break
     }
@@ -239,7 +239,7 @@ final class StateModel {
 
   private func beginTurn() {
     isInTurn = true
-    decide { state, _ in state.endAbandoned() }
+    decide { state, _ in state.endCleanedUp() }
     if state.mode.mayHoldUnknown { release() }
     exchange = decide { $0.beginExchange(at: $1) }
     if exchange == nil { endTurn() }

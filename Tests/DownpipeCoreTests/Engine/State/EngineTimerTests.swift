@@ -59,10 +59,10 @@ struct EngineTimerTests {
     let run = world.startOne()
     #expect(world.look().contains("progress in \(Self.interval)"))
     #expect(!world.look().contains("progress in \(Self.interval)"), "a second timer")
-    let report = ["reportProgress", "progress in \(Self.interval)"]
+    let report = ["tickRuns", "progress in \(Self.interval)"]
     #expect(world.fire(.progress, after: Self.interval) == report)
     #expect(
-      world.fire(.progress, after: Self.lease / 3) == ["reportProgress", "renewLeases", "progress in \(Self.interval)"])
+      world.fire(.progress, after: Self.lease / 3) == ["tickRuns", "renewLeases", "progress in \(Self.interval)"])
     #expect(world.fire(.progress, after: Self.interval) == report, "leases are not renewed again at once")
     world.state.slots.free(run)
     world.state.slots.remove(run)

@@ -12,7 +12,7 @@ struct SlotsTests {
     let fixture = try await RunFixture()
     let run = try fixture.run("a", host: "one.example", tags: ["x"])
     var slots = Slots()
-    #expect(slots.isEmpty)
+    #expect(!slots.hasRuns)
     let none = slots.insert(run)
     #expect(none == nil)
     #expect(slots.counts.total == 1)
@@ -21,13 +21,13 @@ struct SlotsTests {
     let isFreed = slots.free(run)
     #expect(isFreed)
     #expect(slots.counts == RunningDownloads())
-    #expect(!slots.isEmpty && slots.runs["a"] === run)
+    #expect(slots.hasRuns && slots.runs["a"] === run)
     #expect(slots.ranked.isEmpty, "a run whose work has ended occupies no slot")
     let isFreedAgain = slots.free(run)
     #expect(!isFreedAgain, "a slot is freed once")
     #expect(slots.counts == RunningDownloads())
     slots.remove(run)
-    #expect(slots.isEmpty)
+    #expect(!slots.hasRuns)
   }
 
   @Test func removingFreesTheSlotOnce() async throws {
@@ -42,7 +42,7 @@ struct SlotsTests {
     #expect(slots.counts.total == 1)
     slots.remove(second)
     #expect(slots.counts == RunningDownloads())
-    #expect(slots.isEmpty)
+    #expect(!slots.hasRuns)
   }
 
   @Test("of two runs of one download the later one is registered, and the end of the earlier one does not remove it")
@@ -59,7 +59,7 @@ struct SlotsTests {
     #expect(slots.counts.total == 1)
     #expect(slots.ranked.map(ObjectIdentifier.init) == [ObjectIdentifier(later)])
     slots.remove(later)
-    #expect(slots.isEmpty && slots.counts == RunningDownloads())
+    #expect(!slots.hasRuns && slots.counts == RunningDownloads())
   }
 
   @Test func theBestRankComesFirstAndFiltersSelect() async throws {

@@ -163,16 +163,3 @@ extension EngineContext {
     return zip(order, outcomes).sorted { $0.0 < $1.0 }.map(\.1)
   }
 }
-
-extension EngineState {
-  /// Adds downloads when the earlier commands for them are over.
-  mutating func begin(_ addition: Addition, after ids: Set<DownloadID>) {
-    let call = Call(number: addition.number, ids: ids, isContinuation: true, isAddition: true) { _ in
-      { state, _ in .over(state.additions.append(addition)) }
-    } _: { result in
-      // Otherwise it is answered when it is added.
-      if case .failure(let error) = result { addition.answer(.failure(error)) }
-    }
-    commands.begin(call)
-  }
-}

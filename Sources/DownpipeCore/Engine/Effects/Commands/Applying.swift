@@ -23,7 +23,7 @@ struct LifecycleCommand: Sendable {
   func isDoneAmongMany(by run: Run) -> Bool { run.hasBeenStopped(to: phase ?? .waiting) }
 }
 
-// Commands for one download: a run is stopped at once, and the ledger is changed in a turn, in which nothing is leased.
+// Commands for one download: a run is stopped at once, and the ledger is changed in a turn, while nothing is leased.
 extension Engine {
   /// Applies a command to a download, whether or not it runs.
   /// - Returns: Whether the event was legal in the download's phase.
