@@ -39,7 +39,9 @@ struct SimulationEnd: Sendable {
     guard let downloader = process.downloader else { return }
     process.gate.set(isOpen: true)
     if process.usesLimits {
-      await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
+      await checks.replaceLimits(of: process, downloader, by: .usual) {
+        await downloader.replace(SimulatedLimits.usual)
+      }
     }
     await downloader.setSuspended(false)
     checks.gate(of: process, isOpen: true)

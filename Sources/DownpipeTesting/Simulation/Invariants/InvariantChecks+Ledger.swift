@@ -118,8 +118,12 @@ extension InvariantChecks {
 
   // MARK: Limits
 
-  /// Replaces the limits of a downloader by a call. The old ones are permitted, too, until it returns.
-  func replaceLimits(of process: SimulatedProcess, by new: SimulatedLimits, _ call: () async -> Void) async {
+  /// Replaces the limits of a downloader by a call. The old ones are permitted, too, until it returns. A downloader that the
+  /// process has closed meanwhile has no part in those of the next one.
+  func replaceLimits(
+    of process: SimulatedProcess, _ downloader: Downloader, by new: SimulatedLimits, _ call: () async -> Void
+  ) async {
+    guard process.downloader === downloader else { return await call() }
     let number = state.withLock { $0.limits[process.number]?.begin(new) }
     await call()
     guard process.isAlive, let number else { return }

@@ -116,11 +116,13 @@ extension SimulatedUser {
       process.noteGateRemoval(begins: false)
       if process.isAlive { checks.gate(of: process, isOpen: !process.isGateClosed) }
     case .limits:
-      await checks.replaceLimits(of: process, by: .none) {
+      await checks.replaceLimits(of: process, downloader, by: .none) {
         await downloader.removeAdmissionPolicy(id: SimulatedLimits.usual.name)
       }
       try? await process.time.sleep(for: duration, purpose: Self.sleep)
-      await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
+      await checks.replaceLimits(of: process, downloader, by: .usual) {
+        await downloader.replace(SimulatedLimits.usual)
+      }
     }
   }
 }

@@ -167,7 +167,9 @@ struct SimulatedUser: Sendable {
     case .limit where !process.usesLimits, .gate where !process.usesGate: return "left out"
     case .limit(let concurrent, let perHost, let excess):
       let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
-      await checks.replaceLimits(of: process, by: limits) { await downloader.replace(limits, excess: excess) }
+      await checks.replaceLimits(of: process, downloader, by: limits) {
+        await downloader.replace(limits, excess: excess)
+      }
     case .replaceStage(let stage): try await replace(stage, of: downloader)
     case .removeStage(let stage, let time): try await remove(stage, for: .milliseconds(time), of: downloader)
     case .set(let rate, let connections):
