@@ -28,7 +28,8 @@ public struct DownloadEvent: Sendable, Hashable {
     /// reply in another way. The stored bytes are kept.
     case refused(DownloadError)
     /// An attempt has failed, or a checkpoint could not be saved. In the first case a state follows, or another place is
-    /// asked; in the second the transfer continues. With `.notOwner`, another owner has taken the download over, and the states that follow are its.
+    /// asked; in the second the transfer continues. With `.notOwner`, another owner has taken the download over, and the
+    /// states that follow are its.
     case attemptFailed(DownloadError)
     /// The request was redirected to the URL, whose secrets are hidden. Sent for each redirect when the reply has
     /// arrived, before ``started(attempt:from:)``.

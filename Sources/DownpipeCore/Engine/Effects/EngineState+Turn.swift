@@ -10,7 +10,7 @@ extension EngineState {
   enum TurnPart: CaseIterable, Sendable {
     /// What a failure of the ledger has prevented is done again.
     case renames, ownership
-    /// Runs end that have lost their lease.
+    /// Runs end that the ledger had refused and that have been cleaned up.
     case cleanedUp
     /// Changes of other users of the ledger are taken over.
     case others
