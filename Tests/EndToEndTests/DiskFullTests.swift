@@ -92,7 +92,9 @@
 
       @Test(arguments: LedgerPlace.allCases)
       func theLibraryResumesByItself(ledger: LedgerPlace) async throws {
-        let server = try await serve()
+        // The first attempt does not begin before its events are followed.
+        let followed = ServerGate()
+        let server = try await serve { $0.after(.hold(followed)) }
         let folder = try TemporaryFolder()
         let disk = try await SmallDisk(megabytes: 4)
         let downloader = try await Downloader {
@@ -108,6 +110,7 @@
         var reason: WaitingReason?
         var starts: [Int64] = []
         events: for await event in download.events {
+          followed.open()
           switch event.kind {
           case .started(_, let from): starts.append(from)
           case .attemptFailed(let error) where error.code == .noSpace: isFull = true

@@ -1,6 +1,7 @@
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import Synchronization
 import Testing
 
 extension EndToEnd {
@@ -8,27 +9,35 @@ extension EndToEnd {
   @Suite struct ToolTerminalTests {
     /// Runs the tool in a terminal of 60 columns; its output is what the terminal gets.
     private func tool(
-      _ arguments: [String], _ environment: [String: String], shell: String = #"exec "$0" "$@""#
+      _ arguments: [String], _ environment: [String: String], shell: String = #"exec "$0" "$@""#,
+      onLine: (@Sendable (String) -> Void)? = nil
     ) async throws -> Command.Outcome {
       let script = """
         import os, pty, sys
         command = "stty cols 60 rows 20; " + sys.argv[1]
         sys.exit(os.waitstatus_to_exitcode(pty.spawn(["sh", "-c", command] + sys.argv[2:])))
         """
-      return try await Command.downpipe(arguments, by: ["python3", "-c", script, shell], environment: environment).run()
+      return try await Command.downpipe(arguments, by: ["python3", "-c", script, shell], environment: environment)
+        .run { line, _ in onLine?(line) }
     }
 
     @Test(arguments: [false, true])
     func barsAreDrawnInPlace(hasColor: Bool) async throws {
       let content = ScriptedContent.pattern(size: 400_000)
+      // Both files end when the terminal has shown several frames of them.
+      let held = ServerGate()
+      let rows = Atomic(0)
       try await DefectRun.with { request in
         if request.path == "/missing" { return .status(404) }
-        return .file(content, etag: "\"v1\"", for: request).after(.throttle(bytesPerSecond: 500_000))
+        return .file(content, etag: "\"v1\"", for: request).held(at: held, after: 200_000)
       } _: { run in
         let urls = ["/film-with-a-name-that-is-longer-than-its-place.mkv", "/b.bin", "/missing"]
         let outcome = try await tool(
           urls.map { "\(run.server.url($0))" } + ["-d", run.folder.path("out")],
-          ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"])
+          ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
+        ) { line in
+          if line.contains("% "), rows.add(1, ordering: .relaxed).newValue == 12 { held.open() }
+        }
         #expect(outcome.status == 1, "\(outcome.everything)")
         // The cursor is hidden while bars are drawn, and visible afterwards.
         #expect(outcome.output.hasPrefix("\u{1B}[?25l") && outcome.output.hasSuffix("\u{1B}[?25h"))
