@@ -107,6 +107,8 @@ extension DownloadError.Code {
   public static let invalidChecksumFile = DownloadError.Code("invalidChecksumFile")
   /// There is no checksum for the download: no checksum file, or no entry in it.
   public static let noChecksum = DownloadError.Code("noChecksum")
+  /// No digest was compared with the bytes of the file.
+  public static let unverified = DownloadError.Code("unverified")
 }
 
 extension DownloadError {

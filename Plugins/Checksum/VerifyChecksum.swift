@@ -20,7 +20,8 @@ public import DownpipeCore
 ///
 /// **Which digests are checked.** A digest in the request must have a supported algorithm
 /// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another
-/// algorithm is ignored, as RFC 9530 §2 allows.
+/// algorithm is ignored, as RFC 9530 §2 allows. Those that are right are reported, with their origin: they are in
+/// ``/DownpipeCore/DownloadStatus/verified``, and ``RequireDigest`` refuses files without any.
 ///
 /// **Contract.** The step blocks, and checks for cancellation before each block. Without a digest it does not open the
 /// file. It throws `DownloadError` with `.digestMismatch`, whose message has the algorithm and both digests;
@@ -149,11 +150,24 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     } catch {
       throw try pieces.flatMap { try failure(of: artifact, $0, error, in: context) } ?? error
     }
-    // Those of the request and of the server are known.
-    for digest in published { context.confirm(digest) }
+    confirm(expected, published, in: context)
     guard let pieces, !Self.isProved(context.request) else { return artifact }
     if let error = try failure(of: artifact, pieces, in: context) { throw error }
+    context.confirm(pieces)
     return artifact
+  }
+
+  /// Reports the digests that are right, with each origin that they have.
+  private func confirm(_ right: [FileDigest], _ published: [FileDigest], in context: ProcessingContext) {
+    let requested = context.request.expectedDigests
+    for digest in right {
+      if requested.contains(digest) {
+        context.confirm(digest, from: .request)
+      } else if context.digests.contains(digest) {
+        context.confirm(digest, from: .server)
+      }
+      if published.contains(digest) { context.confirm(digest, from: .checksumFile) }
+    }
   }
 
   /// Compares digests with the expected ones.

@@ -42,7 +42,7 @@ extension LogObserver {
     public func level(of event: DownloadEvent.Kind) -> Logger.Level? {
       switch event {
       case .state(.waiting): waiting
-      case .state(.transferring), .state(.processing), .started, .stepFinished: running
+      case .state(.transferring), .state(.processing), .started, .verified, .stepFinished: running
       case .state(.finished): finished
       case .state(.failed): failed
       case .state(.paused), .state(.cancelled), .removed: stopped

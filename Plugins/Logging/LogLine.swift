@@ -22,6 +22,9 @@ struct LogLine {
       metadata["bytes"] = .stringConvertible(progress.completed)
       metadata["total"] = progress.total.bytes.map { .stringConvertible($0) }
       metadata["items"] = progress.items.map { .stringConvertible($0) }
+    case .verified(let digests):
+      metadata["digests"] = .array(
+        digests.map { .string("\($0.digest?.description ?? $0.algorithm.name) (\($0.origin))".safeText) })
     case .stepFinished(let name): metadata["step"] = .string(name.safeText)
     case .removed: break
     }
@@ -44,6 +47,7 @@ struct LogLine {
     case .redirected: "request was redirected"
     case .linkRefreshed: "link was refreshed"
     case .stepProgress: "progress of a step"
+    case .verified: "digest is right"
     case .stepFinished: "step has finished"
     case .removed: "download was removed"
     }

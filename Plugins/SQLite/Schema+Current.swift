@@ -134,7 +134,9 @@
         fresh_until REAL,
         is_named_by_server INTEGER,
         lineage TEXT,
-        pieces TEXT
+        pieces TEXT,
+        versions TEXT,
+        verified TEXT
       );
       CREATE INDEX download_held ON download (owner) WHERE owner IS NOT NULL;
       CREATE INDEX download_arrival ON download (arrival);

@@ -57,6 +57,11 @@
         try db.execute(sql: "ALTER TABLE download ADD COLUMN pieces TEXT")
       }
       migrator.registerMigration("14: shares of rates") { db in try db.execute(sql: rateShares) }
+      migrator.registerMigration("15: versions and verified digests") { db in
+        for column in ["versions TEXT", "verified TEXT"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
+        }
+      }
       return migrator
     }
 

@@ -107,7 +107,7 @@ package struct EventEffect: Sendable {
     record.steps = StepLog(
       completed: ["step"],
       artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
-      note: "note")
+      note: "note", verified: [VerifiedDigest(digest, from: .request)])
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(kind: .file, path: "earlier", name: "earlier", size: 2, mediaType: nil)
     return record

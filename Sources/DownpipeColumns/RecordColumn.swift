@@ -223,6 +223,7 @@ package enum RecordColumns {
 
   private static let steps: [RecordColumn] = [
     .json("steps", .steps, { $0.steps.completed.unlessEmpty }, { $0.steps.completed = $1 }),
+    .json("verified", .steps, { $0.steps.verified.unlessEmpty }, { $0.steps.verified = $1 }),
     .optional("refreshing", .steps, { $0.refreshing }, { $0.refreshing = $1 }),
     .optional("step_note", .steps, { $0.steps.note }, { $0.steps.note = $1 }),
     .optional(

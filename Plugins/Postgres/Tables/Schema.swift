@@ -9,7 +9,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 3
+    static let version = 4
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     static let oldest = 1
 
@@ -32,6 +32,8 @@
       ("deadline", "float8"), ("dependencies", "text"), ("waits_for", "text"), ("earlier_artifact", "text"),
       ("is_outdated", "bigint"), ("artifact_is_reused", "bigint"), ("refresh", "text"), ("refreshing", "text"),
       ("fresh_until", "float8"), ("is_named_by_server", "bigint"), ("lineage", "text"), ("pieces", "text"),
+      ("versions", "text"),
+      ("verified", "text"),
     ]
 
     private static let types = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.type) })
@@ -55,7 +57,7 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents]
+    static let migrations: [[String]] = [first, rates, dependents, verified]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -80,6 +82,14 @@
 
     /// So that all waiting downloads can be read without the others.
     private static let dependents = ["CREATE INDEX download_dependent ON download (\(order)) WHERE \(isDependent)"]
+
+    /// New tables have the columns already.
+    private static let verified = [
+      """
+      ALTER TABLE download ADD COLUMN IF NOT EXISTS versions text COLLATE "C",
+        ADD COLUMN IF NOT EXISTS verified text COLLATE "C"
+      """
+    ]
 
     private static var first: [String] {
       let lines = columns.map { name, type in

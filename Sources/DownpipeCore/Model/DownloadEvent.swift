@@ -39,6 +39,8 @@ public struct DownloadEvent: Sendable, Hashable {
     /// A step has come further. Sent at most a few times a second, and only for steps that report it; see
     /// ``ProcessingContext/report(_:)``.
     case stepProgress(StepProgress)
+    /// A step has verified digests. Sent before its ``stepFinished(name:)``, once the ledger has them.
+    case verified([VerifiedDigest])
     /// A step has finished.
     case stepFinished(name: String)
     /// The record of the download was removed; its partial and, on request, its file are deleted next. No other

@@ -161,12 +161,27 @@ public import Foundation
   public var artifact: StoredArtifact?
   /// The note of the step in progress; see ``ProcessingContext/note(_:)``.
   public var note: String?
+  /// The digests that these steps have verified.
+  public var verified: [VerifiedDigest]
 
   /// Creates a log; without arguments, one without finished steps.
-  public init(completed: [String] = [], artifact: StoredArtifact? = nil, note: String? = nil) {
+  public init(
+    completed: [String] = [], artifact: StoredArtifact? = nil, note: String? = nil, verified: [VerifiedDigest] = []
+  ) {
     self.completed = completed
     self.artifact = artifact
     self.note = note
+    self.verified = verified
+  }
+
+  /// Decodes a log; those of earlier versions have no digests.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      completed: try container.decode([String].self, forKey: .completed),
+      artifact: try container.decodeIfPresent(StoredArtifact.self, forKey: .artifact),
+      note: try container.decodeIfPresent(String.self, forKey: .note),
+      verified: try container.decodeIfPresent([VerifiedDigest].self, forKey: .verified) ?? [])
   }
 }
 

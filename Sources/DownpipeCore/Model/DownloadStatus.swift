@@ -27,6 +27,9 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   /// failed; otherwise `nil`. A file that the download may not replace, such as a folder, is left out once another one is
   /// being fetched.
   public let earlierArtifact: Artifact?
+  /// The digests that the steps of the pipeline have compared with the file, and found right; empty while none was, and if
+  /// nothing has checked the file.
+  public let verified: [VerifiedDigest]
   /// The time at which the download was first added.
   public let createdAt: Date
   /// The time at which the download last changed. During a transfer, the time at which its last bytes were measured,
@@ -37,7 +40,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress,
     storedRanges: ByteRangeSet = ByteRangeSet(), stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64,
     bytesFetched: Int64, name: String?,
-    earlierArtifact: Artifact? = nil, createdAt: Date,
+    earlierArtifact: Artifact? = nil, verified: [VerifiedDigest] = [], createdAt: Date,
     updatedAt: Date
   ) {
     self.id = id
@@ -51,6 +54,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     self.bytesFetched = bytesFetched
     self.name = name
     self.earlierArtifact = earlierArtifact
+    self.verified = verified
     self.createdAt = createdAt
     self.updatedAt = updatedAt
   }

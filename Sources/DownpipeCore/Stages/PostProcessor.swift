@@ -134,6 +134,8 @@ extension UniversalPostProcessor {
 ///
 /// Only a pipeline with such a step may rely on a digest to validate a resumed file; see ``ResumeValidation/digest``.
 /// A request that expects a digest is refused unless a selected step verifies digests of its algorithm.
+/// The step reports each digest that it has found right with ``ProcessingContext/confirm(_:from:)``; without a report, the
+/// download counts as unverified.
 public protocol DigestVerifying: Stage {
   /// Whether the step can verify digests of an algorithm; by default, whether the algorithm is one that
   /// ``DigestAlgorithm`` names.
@@ -269,6 +271,9 @@ public struct ProcessingContext: Sendable {
   /// The media type of the downloaded file, as its server states; `nil` when it states none, and before the reply.
   public let mediaType: String?
 
+  /// The digests that the steps before this one have verified.
+  public let verified: [VerifiedDigest]
+
   /// Reads bytes that the follower has taken once more; `nil` in contexts that are not for a follower.
   ///
   /// A follower that needs them later, such as one that uploads them, need not keep them in memory. It may be called by any
@@ -282,7 +287,7 @@ public struct ProcessingContext: Sendable {
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
   private let reporter: @Sendable (StepProgress) -> Void
-  private let confirmer: @Sendable (FileDigest) -> Void
+  private let confirmer: @Sendable (VerifiedDigest) -> Void
   let adder: Adder
   let waiter: Waiter
 
@@ -297,10 +302,10 @@ public struct ProcessingContext: Sendable {
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
     bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil, downloadedName: String? = nil,
-    mediaType: String? = nil,
+    mediaType: String? = nil, verified: [VerifiedDigest] = [],
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
     report: @escaping @Sendable (StepProgress) -> Void = { _ in },
-    confirm: @escaping @Sendable (FileDigest) -> Void = { _ in },
+    confirm: @escaping @Sendable (VerifiedDigest) -> Void = { _ in },
     fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil, readBack: ReadBack? = nil
   ) {
     self.request = request
@@ -315,6 +320,7 @@ public struct ProcessingContext: Sendable {
     self.lastModified = lastModified
     self.downloadedName = downloadedName
     self.mediaType = mediaType
+    self.verified = verified
     self.readBack = readBack
     self.record = note
     self.reporter = report
@@ -338,11 +344,20 @@ public struct ProcessingContext: Sendable {
   /// It costs a lock and no more, and can be called for each block: watchers hear of it a few times a second.
   public func report(_ progress: StepProgress) { reporter(progress) }
 
-  /// Says that the step's input has a digest, which was found to be the right one, for example in a checksum file.
+  /// Reports that a digest of the whole file was compared with the step's input, and is right.
   ///
-  /// The ledger keeps it like those that the server has sent, so that ``Downloader/verify(_:repairing:)`` can use it. It is
-  /// not kept if the input is not the downloaded bytes.
-  public func confirm(_ digest: FileDigest) { confirmer(digest) }
+  /// The ledger keeps the reports of a step with its result: those of a step that fails count for nothing. They are in
+  /// ``DownloadStatus/verified``, in an event ``DownloadEvent/Kind/verified(_:)``, and in ``verified`` of the later steps, and
+  /// ``Downloader/verify(_:repairing:)`` uses them.
+  /// - Parameters:
+  ///   - digest: The digest.
+  ///   - origin: Where the digest came from.
+  public func confirm(_ digest: FileDigest, from origin: VerifiedDigest.Origin = .checksumFile) {
+    confirmer(VerifiedDigest(digest, from: origin))
+  }
+
+  /// Reports that each piece of the step's input was compared with its digest, and is right; see ``confirm(_:from:)``.
+  public func confirm(_ pieces: PieceDigests) { confirmer(VerifiedDigest(pieces)) }
 
   /// Fetches a small file that the step needs, such as a checksum or a signature, into memory.
   ///

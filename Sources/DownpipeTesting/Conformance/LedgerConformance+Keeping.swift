@@ -34,7 +34,11 @@ extension LedgerConformance {
       completed: ["Gunzip", "na'me, with \"quotes\""],
       artifact: StoredArtifact(
         kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
-      note: "half way")
+      note: "half way",
+      verified: [
+        VerifiedDigest(FileDigest(.crc32, bytes: [0, 1, 2, 255]), from: .checksumFile),
+        VerifiedDigest(FileDigest(DigestAlgorithm("odd"), bytes: [1]), from: .init("of a step’s own")),
+      ])
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(
       kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5))

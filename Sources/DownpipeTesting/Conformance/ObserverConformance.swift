@@ -108,6 +108,7 @@ public struct ObserverConformance: Sendable {
       .started(attempt: 1, from: 0), .started(attempt: 2, from: 5), .restarted(error), .refused(error),
       .attemptFailed(error), .redirected(to: "https://example.org/"), .linkRefreshed(to: "https://example.org/"),
       .stepProgress(StepProgress(completed: 5)), .stepProgress(StepProgress(completed: .max, total: 0, items: .max)),
+      .verified([VerifiedDigest(FileDigest(.crc32, bytes: [0, 1, 2, 3]), from: .server)]),
       .stepFinished(name: "Conformance"), .removed,
     ]
     kinds += states.map { .state($0) } + progress.map { .progress($0) }

@@ -15,6 +15,6 @@ extension DownloadStatus {
         ?? record.steps.artifact?.name ?? record.request.destination.name
         ?? record.checkpoint.name,
       earlierArtifact: record.artifactInPlace.flatMap { try? storage.artifact(from: $0) },
-      createdAt: record.createdAt, updatedAt: record.updatedAt)
+      verified: record.steps.verified, createdAt: record.createdAt, updatedAt: record.updatedAt)
   }
 }

@@ -56,9 +56,9 @@ extension Run {
     let follower =
       file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
     let workspace = try await located(storageName) { try await storage.workspace(key) }
+    let confirmed = ConfirmedDigests()
     let context = try processingContext(
-      for: input, of: step.name, digests: link.digests, workspace: workspace, follower: follower,
-      isUntouched: file.isUntouched && chain.endOfDecoding == 0)
+      for: input, of: step.name, digests: link.digests, workspace: workspace, follower: follower, confirmed)
     let output: Artifact
     do {
       output = try await located(step.name, as: .processing) {
@@ -78,15 +78,20 @@ extension Run {
     if follower != nil { await file.following?.end(at: index) }
     if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
     // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
-    update { record in
+    let verified = update { record in
+      let new = confirmed.digests.filter { !record.steps.verified.contains($0) }
       // The follower of a later step may have kept a note already.
       let note = record.steps.note.flatMap { StepNote(stored: $0).isFor(later: chain.names[(index + 1)...]) ? $0 : nil }
-      record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output), note: note)
+      record.steps = StepLog(
+        completed: Array(chain.names[...index]), artifact: stored(output), note: note,
+        verified: record.steps.verified + new)
       record.checkpoint.isComplete = true
+      return new
     }
     try Task.checkCancellation()
     try await save([.steps, .checkpoint])
     state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
+    if !verified.isEmpty { announce(.verified(verified)) }
     announce(.stepFinished(name: step.name))
     if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
       try await located(storageName) { try await storage.remove(input) }
@@ -150,9 +155,11 @@ extension Run {
   var nameOfBytes: String { read { $0.nameOfBytes } }
 
   /// The context for a step, or for the storage when it publishes.
+  ///
+  /// - Parameter confirmed: Collects the digests that the step verifies.
   func processingContext(
     for input: Artifact, of step: String, digests: [FileDigest], workspace: String? = nil,
-    follower: (any TransferFollower)? = nil, isUntouched: Bool = false
+    follower: (any TransferFollower)? = nil, _ confirmed: ConfirmedDigests? = nil
   ) throws -> ProcessingContext {
     let (request, earlier) = state.withLock { ($0.requestOfSteps, $0.record.earlierArtifact?.replaceable) }
     let replaced = earlier.flatMap { try? storage.artifact(from: $0) }
@@ -164,18 +171,13 @@ extension Run {
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
         bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
         replaces: replaced, lastModified: record.checkpoint.validator?.lastModified, downloadedName: record.nameOfBytes,
-        mediaType: record.checkpoint.mediaType,
+        mediaType: record.checkpoint.mediaType, verified: record.steps.verified,
         note: { [self] note in
           keep(StepNote(step: step, text: note), of: input)
           try await save([.steps, .checkpoint])
         },
         report: { [weak self] in self?.note($0) },
-        confirm: { [weak self] digest in
-          guard isUntouched else { return }
-          self?.update { record in
-            if !record.checkpoint.digests.contains(digest) { record.checkpoint.digests.append(digest) }
-          }
-        },
+        confirm: { confirmed?.add($0) },
         fetch: { [self] url, maximum, isNamedByUser in
           try await fetch(url, maximum, isNamedByUser: isNamedByUser)
         },
@@ -202,6 +204,18 @@ extension Run {
   func keep(_ note: StepNote) async throws {
     update { $0.steps.note = note.stored }
     try await save([.steps])
+  }
+}
+
+/// The digests that a step has verified so far. They count once it has returned.
+final class ConfirmedDigests: Sendable {
+  private let state = Mutex<[VerifiedDigest]>([])
+
+  /// The digests in the order in which they were reported, each once.
+  var digests: [VerifiedDigest] { state.withLock { $0 } }
+
+  func add(_ digest: VerifiedDigest) {
+    state.withLock { if !$0.contains(digest) { $0.append(digest) } }
   }
 }
 

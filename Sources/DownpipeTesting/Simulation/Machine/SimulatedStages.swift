@@ -152,6 +152,9 @@ struct SimulatedStep: PostProcessor, DigestVerifying {
     for digest in context.digests where stored.bytes.digest != digest {
       throw DownloadError(.digestMismatch, "the digest is not the expected one")
     }
+    for digest in context.digests {
+      context.confirm(digest, from: context.request.expectedDigests.contains(digest) ? .request : .server)
+    }
     stored.holder = nil
     let isDurable = context.durability == .power
     if isDurable { (stored.durable, stored.pending) = (stored.bytes, []) }

@@ -88,7 +88,8 @@ extension EngineContext {
     let isDecoded =
       record.checkpoint.contentCoding != nil
       && record.steps.completed.contains { $0.hasPrefix(PipelineStep.decoderPrefix) }
-    let digests = request.expectedDigests + (isDecoded ? [] : record.checkpoint.digests)
+    let published = record.steps.verified.filter { ![.request, .server].contains($0.origin) }.compactMap(\.digest)
+    let digests = request.expectedDigests + (isDecoded ? [] : record.checkpoint.digests) + published
     let question = ProcessingContext(
       request: request, workspace: nil, digests: digests, durability: storage.durability,
       bytesReceived: record.checkpoint.total.bytes, lastModified: record.checkpoint.validator?.lastModified)
