@@ -38,6 +38,11 @@ package enum StatusLine {
     return object.json
   }
 
+  /// A digest that was compared with the file; its digits are null if the digests of pieces were.
+  package static func verified(_ digest: VerifiedDigest) -> JSONObject {
+    ["algorithm": digest.algorithm.name, "digest": digest.digest?.hex, "source": digest.origin.rawValue]
+  }
+
   package static func error(_ error: DownloadError) -> JSONObject {
     var object: JSONObject = ["code": error.code.rawValue, "stage": error.stage, "message": error.message]
     if let status = error.httpStatus { object.add("httpStatus", status) }

@@ -52,6 +52,7 @@ extension Pipeline {
       // Each request names the steps that it needs.
       VerifyChecksum()
       ChecksumFileStep()
+      RequireDigest()
       SignatureStep()
       Gunzip(otherFiles: .keep)
       SetModificationDate()

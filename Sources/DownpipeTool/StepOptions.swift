@@ -24,6 +24,12 @@ struct StepOptions: ParsableArguments {
     completion: .file())
   var checksumFile: String?
 
+  @Flag(
+    help: ArgumentHelp(
+      "Refuse files that no digest verifies: of --checksum, of a checksum file, of a Metalink document, or of the server. "
+        + "What was received stays in the ledger's folder, for a command that has a digest."))
+  var requireDigest = false
+
   @Option(
     help: ArgumentHelp(
       "Check files against their signature, in the forms of --checksum-file; “auto”, the default with a key, is the URL "
@@ -97,7 +103,7 @@ struct StepOptions: ParsableArguments {
 
   /// Whether anything is to happen to finished files.
   var isAnyGiven: Bool {
-    gunzip || extract || keepTime || !onFinishArg.isEmpty
+    gunzip || extract || requireDigest || keepTime || !onFinishArg.isEmpty
       || [checksumFile, signature, pubkey, keyring, name, moveInto, onFinish, uploadTo].contains { $0 != nil }
   }
 
@@ -112,6 +118,7 @@ struct StepOptions: ParsableArguments {
   ) throws(UsageError) -> (steps: RequestSteps, checksums: LocalChecksums?) {
     try checkBuild()
     var steps = RequestSteps(gunzips: gunzip, folder: try moveInto.map { text throws(UsageError) in try prepare(text) })
+    steps.requiresDigest = requireDigest
     if extract { steps.strippedComponents = stripComponents ?? 0 }
     // The archive has the times of its files.
     steps.keepsTime = keepTime && !extract

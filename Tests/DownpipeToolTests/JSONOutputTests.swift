@@ -38,6 +38,17 @@ struct JSONOutputTests {
         + #""path":"/files/film.mkv","bytes":2048,"attempts":2,"resumedFrom":1000,"bytesFetched":1048,"error":null}"#)
   }
 
+  @Test("The line of a download has what was verified, and from where")
+  func verified() throws {
+    var result = Samples.result(bytes: 1)
+    result.verified = [VerifiedDigest(FileDigest(.crc32, bytes: [0, 1, 2, 255]), from: .checksumFile)]
+    result.verified.append(VerifiedDigest(try #require(PieceDigests(.crc32, length: 1, bytes: [0, 1, 2, 3]))))
+    #expect(
+      JSONOutput.line(result).contains(
+        #","verified":[{"algorithm":"crc32","digest":"000102ff","source":"checksum file"},"#
+          + #"{"algorithm":"crc32","digest":null,"source":"pieces"}]}"#))
+  }
+
   @Test("The line of a failed download has the error")
   func failed() throws {
     let error = DownloadError(.httpStatus, "the server answered 404", stage: "HTTPSource", httpStatus: 404)

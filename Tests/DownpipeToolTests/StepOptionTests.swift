@@ -24,10 +24,13 @@ struct StepOptionTests {
     let folder = try TemporaryFolder()
     let ring = try folder.write([1], to: "ring.gpg")
     var arguments = [
-      "--checksum-file", "SHA256SUMS", "--keyring", ring, "--keep-time", "--name", "{host}/{name}", "--move-into",
+      "--checksum-file", "SHA256SUMS", "--require-digest", "--keyring", ring, "--keep-time", "--name", "{host}/{name}",
+      "--move-into",
       "/films",
     ]
-    var names: Set = ["VerifyChecksum", "ChecksumFile", "Signature", "SetModificationDate", "MoveInto"]
+    var names: Set = [
+      "VerifyChecksum", "ChecksumFile", "RequireDigest", "Signature", "SetModificationDate", "MoveInto",
+    ]
     #if Command
       arguments += ["--on-finish", "/bin/sh", "--on-finish-arg", "-c", "--on-finish-arg", "exit 0"]
       names.insert("RunCommand")
@@ -37,7 +40,7 @@ struct StepOptionTests {
     let steps = RequestSteps(request)
     #expect(steps == plan.steps && request.steps == .only(names))
     #expect(steps.folder == "/films" && steps.nameTemplate == "{host}/{name}" && steps.keepsTime)
-    #expect(steps.signature?.key == .openPGP(ring))
+    #expect(steps.signature?.key == .openPGP(ring) && steps.requiresDigest)
     #expect(steps.checksumFile?.file == .beside("SHA256SUMS"))
     #if Command
       #expect(steps.command?.program == "/bin/sh" && steps.command?.arguments == ["-c", "exit 0"])
@@ -55,6 +58,7 @@ struct StepOptionTests {
     steps.strippedComponents = 1
     steps.checksumFile = CompanionPlace(stored: ".sha256")
     steps.keepsTime = true
+    steps.requiresDigest = true
     var request = try DownloadRequest(url)
     steps.attach(to: &request)
     request.steps = .only(request.steps.names?.union(["Signature", "RunCommand"]) ?? [])

@@ -42,6 +42,60 @@ extension EndToEnd {
       }
     }
 
+    @Test("--require-digest refuses what nothing has checked, and --json says what has checked the others")
+    func requireDigest() async throws {
+      let made = try TemporaryFolder()
+      let sum = try await sum(Self.film, in: made)
+      let digest = Data((0..<32).map { UInt8(sum.dropFirst(2 * $0).prefix(2), radix: 16) ?? 0 }).base64EncodedString()
+      try await DefectRun.with { request in
+        switch request.path {
+        case "/film": .file(.bytes(Self.film), etag: "\"v1\"", for: request)
+        case "/sent":
+          .file(.bytes(Self.film), etag: "\"v1\"", for: request).setting(["Repr-Digest": "sha-256=:\(digest):"])
+        case "/film.sha256": .file(.text("\(sum)  film\n"), for: request)
+        default: .status(404)
+        }
+      } _: { run in
+        let list = try run.folder.write(
+          Array("\(run.server.url("/film"))\n\(run.server.url("/sent"))\n".utf8), to: "list")
+        let outcome = try await run.get([], ["-i", list, "--require-digest"])
+        #expect(outcome.status == 1 && outcome.results.count == 2, "\(outcome.everything)")
+        let refused = outcome.results.first { $0.event == "failed" }
+        #expect(
+          refused?.url?.hasSuffix("/film") == true && refused?.error?.code == "unverified", "\(outcome.everything)")
+        let sent = outcome.results.first { $0.event == "finished" }
+        #expect(sent?.verified?.map(\.source) == ["server"] && sent?.verified?.first?.digest == sum)
+        #expect(sent?.verified?.first?.algorithm == "sha-256")
+        #expect(!FileManager.default.fileExists(atPath: run.folder.path("out/film")))
+        // Nor with “resume”, which has the option from the ledger.
+        let resumed = try await run.tool(["resume", "-d", run.folder.path("out"), "--json"])
+        #expect(resumed.results.last?.error?.code == "unverified", "\(resumed.everything)")
+        // What was received is not fetched again.
+        let requests = run.server.requests.count
+        let given = try await run.get(["/film"], ["--require-digest", "--checksum", "sha256=\(sum)"])
+        #expect(given.status == 0 && given.results.last?.verified?.map(\.source) == ["request"], "\(given.everything)")
+        #expect(run.server.requests.count == requests)
+        // What was verified without the option is not fetched again for it.
+        let again = try await run.get(["/sent"], ["--require-digest"])
+        #expect(again.status == 0 && run.server.requests.count == requests, "\(again.everything)")
+        let listed = try await run.tool(["list", "-d", run.folder.path("out"), "--json"])
+        #expect(listed.toolLines.compactMap { $0.verified?.first?.source }.sorted() == ["request", "server"])
+
+        let summed = try await run.get(["/film"], into: "sums", ["--require-digest", "--checksum-file", ".sha256"])
+        #expect(summed.status == 0, "\(summed.everything)")
+        #expect(summed.results.last?.verified?.map(\.source) == ["checksum file"])
+        // A file that was there before was not checked.
+        try run.folder.write(Array("lies".utf8), to: "reused/film")
+        let reused = try await run.get(["/film"], into: "reused", ["--require-digest", "--on-conflict", "reuse"])
+        #expect(reused.status == 1 && reused.results.last?.error?.code == "unverified", "\(reused.everything)")
+        // One that an earlier command has left unchecked does not count as finished.
+        let plain = try await run.get(["/film"], into: "plain")
+        #expect(plain.status == 0 && plain.results.last?.verified == nil, "\(plain.everything)")
+        let required = try await run.get(["/film"], into: "plain", ["--require-digest"])
+        #expect(required.status == 1 && required.results.last?.error?.code == "unverified", "\(required.everything)")
+      }
+    }
+
     @Test("downpipe verify knows the digest of a checksum file")
     func verified() async throws {
       let made = try TemporaryFolder()

@@ -8,6 +8,12 @@ struct ToolLine: Decodable {
     let message: String
   }
 
+  struct Verified: Decodable {
+    let algorithm: String
+    let digest: String?
+    let source: String
+  }
+
   let event: String?
   let id: String?
   let url: String?
@@ -24,6 +30,8 @@ struct ToolLine: Decodable {
   let total: Int64?
   let resumable: Bool?
   let error: Failure?
+  let notice: Failure?
+  let verified: [Verified]?
 
   init?(_ line: some StringProtocol) {
     guard let line = try? JSONDecoder().decode(ToolLine.self, from: Data(line.utf8)) else { return nil }

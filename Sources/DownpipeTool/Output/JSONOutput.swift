@@ -39,11 +39,12 @@ struct JSONOutput: RunOutput {
   mutating func end(_ tally: Tally, at now: Date) throws { try flush(tally, at: now) }
 
   static func line(_ result: DownloadResult) -> String {
-    let object: JSONObject = [
+    var object: JSONObject = [
       "event": result.isFinished ? "finished" : "failed", "id": result.id.rawValue, "url": result.url,
       "path": result.path, "bytes": result.bytes, "attempts": result.attempts, "resumedFrom": result.resumedFrom,
       "bytesFetched": result.bytesFetched, "error": result.error.map(StatusLine.error),
     ]
+    if !result.verified.isEmpty { object.add("verified", result.verified.map(StatusLine.verified)) }
     return object.json
   }
 }

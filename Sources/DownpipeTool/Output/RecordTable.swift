@@ -19,13 +19,14 @@ enum RecordTable {
   }
 
   static func json(_ download: DownloadStatus, reason: String? = nil) -> String {
-    let object: JSONObject = [
+    var object: JSONObject = [
       "id": download.id.rawValue, "state": download.listedPhase.rawValue, "url": download.request.shownURL,
       "path": download.artifact?.place, "bytes": download.artifact?.size.bytes ?? download.progress.received,
       "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
       "bytesFetched": download.bytesFetched, "priority": Int(download.request.priority.rawValue), "reason": reason,
       "until": download.hindrance?.until?.formatted(.iso8601), "error": download.error.map(StatusLine.error),
     ]
+    if !download.verified.isEmpty { object.add("verified", download.verified.map(StatusLine.verified)) }
     return object.json
   }
 

@@ -37,6 +37,8 @@ struct DownloadResult {
   var resumedFrom: Int64 = 0
   /// Bytes received over the network by all runs, repeated ones included.
   var bytesFetched: Int64 = 0
+  /// The digests that were compared with the file, and are right.
+  var verified: [VerifiedDigest] = []
   /// `nil` when the download finished.
   var error: DownloadError?
   /// Whether an earlier command had finished the download.
@@ -59,7 +61,8 @@ extension DownloadResult {
     self.init(
       id: status.id, url: status.request.shownURL, path: status.artifact?.place,
       bytes: status.artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
-      resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, error: error,
+      resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, verified: status.verified,
+      error: error,
       wasFinishedBefore: wasFinishedBefore)
   }
 

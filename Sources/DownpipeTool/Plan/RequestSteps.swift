@@ -9,6 +9,8 @@ struct RequestSteps: Sendable, Hashable {
   var strippedComponents: Int?
   /// The checksum file that the file is checked against.
   var checksumFile: CompanionPlace?
+  /// Whether a file that no digest verifies is refused.
+  var requiresDigest = false
   var signature: SignatureCheck?
   /// Whether the file gets the modification time that its server states.
   var keepsTime = false
@@ -23,6 +25,7 @@ struct RequestSteps: Sendable, Hashable {
 
   // The names of the steps, by which the ledger knows them.
   static let checksumFileStep = "ChecksumFile"
+  static let requirementStep = "RequireDigest"
   static let signatureStep = "Signature"
   static let extractionStep = "Unarchive"
   static let placementStep = "MoveInto"
@@ -50,6 +53,7 @@ struct RequestSteps: Sendable, Hashable {
     if steps.contains(Self.checksumFileStep) {
       checksumFile = metadata[Self.checksumKey].flatMap { CompanionPlace(stored: $0) }
     }
+    requiresDigest = steps.contains(Self.requirementStep)
     if steps.contains(Self.signatureStep) { signature = SignatureCheck(metadata) }
     keepsTime = steps.contains("SetModificationDate")
     folder = metadata[Self.folderKey]
@@ -69,6 +73,7 @@ struct RequestSteps: Sendable, Hashable {
       steps.insert(Self.checksumFileStep)
       request.metadata[Self.checksumKey] = checksumFile.stored
     }
+    if requiresDigest { steps.insert(Self.requirementStep) }
     if let signature {
       steps.insert(Self.signatureStep)
       signature.attach(to: &request.metadata)

@@ -149,7 +149,11 @@ struct Feeder: Sendable {
   private static func isThere(
     _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
   ) async -> Bool {
-    guard let artifact = status.artifact, RequestSteps(status.request) == RequestSteps(request) else { return false }
+    let asked = RequestSteps(request)
+    var earlier = RequestSteps(status.request)
+    // What was verified meets the requirement, also where it was not asked for.
+    if !status.verified.isEmpty || !asked.requiresDigest { earlier.requiresDigest = asked.requiresDigest }
+    guard let artifact = status.artifact, earlier == asked else { return false }
     // An artifact in memory has no file that could have changed.
     guard artifact.path != nil else { return true }
     return await storage.contains(artifact)
