@@ -17,10 +17,13 @@ struct MetalinkBuilder {
     var size: Int64?
     var digests: [FileDigest] = []
     var pieces: [MetalinkDocument.Pieces] = []
+    var unknownAlgorithms: [String] = []
     var mirrors: [MetalinkDocument.Mirror] = []
     var metaURLs: [MetalinkDocument.MetaURL] = []
     var pieceCount = 0
     var urlCount = 0
+    /// Why the file is refused: the first thing that is malformed in it.
+    var fault: String?
   }
 
   private struct DraftPieces {
@@ -28,7 +31,6 @@ struct MetalinkBuilder {
     var length: Int64
     /// The digests with their numbers in version 3.
     var digests: [(number: Int, digest: FileDigest)] = []
-    var isDamaged = false
   }
 
   private(set) var content: Content
@@ -64,11 +66,8 @@ struct MetalinkBuilder {
       content.isDynamic = attributes["type"] == "dynamic"
     } else if isFile(path) {
       file = Draft(name: attributes["name"])
-    } else if let parts = parts(path), parts.last == "pieces" {
-      let algorithm = attributes["type"].map { DigestAlgorithm($0) }
-      let length = attributes["length"].flatMap { Int64($0) } ?? 0
-      guard let algorithm, algorithm.byteCount != nil, length > 0 else { return }
-      pieces = DraftPieces(algorithm: algorithm, length: length)
+    } else if let parts = parts(path), Array(parts) == (isVersion3 ? ["verification", "pieces"] : ["pieces"]) {
+      beginPieces()
     }
   }
 
@@ -80,7 +79,7 @@ struct MetalinkBuilder {
     }
     guard let parts = parts(path) else { return }
     switch (Array(parts), isVersion3) {
-    case (["size"], _): file?.size = Int64(text).flatMap { $0 >= 0 ? $0 : nil }
+    case (["size"], _): setSize(text)
     case (["hash"], false), (["verification", "hash"], true): addDigest(text)
     case (["pieces", "hash"], false), (["verification", "pieces", "hash"], true): try addPiece(text)
     case (["pieces"], false), (["verification", "pieces"], true): endPieces()
@@ -92,13 +91,46 @@ struct MetalinkBuilder {
 
   // MARK: Parts of a file
 
+  /// Notes why the file is refused. A check that the document asks for must not be left out because it cannot be read.
+  private mutating func refuse(_ reason: String) {
+    if file?.fault == nil { file?.fault = reason }
+  }
+
+  /// How many unknown algorithms of a file are named.
+  private static let mostUnknown = 32
+
+  private mutating func noteUnknown(_ algorithm: DigestAlgorithm) {
+    let name = String(algorithm.name.prefix(64))
+    guard let known = file?.unknownAlgorithms, known.count < Self.mostUnknown, !known.contains(name) else { return }
+    file?.unknownAlgorithms.append(name)
+  }
+
+  private mutating func setSize(_ text: String) {
+    guard let size = Self.wholeNumber(text) else { return refuse("its size is not a number of bytes") }
+    if let known = file?.size, known != size { refuse("it has two sizes") }
+    file?.size = size
+  }
+
   private mutating func addDigest(_ text: String) {
-    guard let type = attributes["type"] else { return }
+    guard let type = attributes["type"], !type.isEmpty else { return refuse("it has a hash without a type") }
     let algorithm = DigestAlgorithm(type)
-    guard algorithm.byteCount != nil, let digest = FileDigest(algorithm, hex: text),
-      file?.digests.contains(where: { $0.algorithm == algorithm }) == false
-    else { return }
-    file?.digests.append(digest)
+    guard algorithm.byteCount != nil else { return noteUnknown(algorithm) }
+    guard let digest = FileDigest(algorithm, hex: text) else {
+      return refuse("one of its hashes is not a \(algorithm) in hexadecimal digits")
+    }
+    let known = file?.digests.first { $0.algorithm == algorithm }
+    if known == nil { file?.digests.append(digest) }
+    if let known, known != digest { refuse("it has two different hashes of the type \(algorithm)") }
+  }
+
+  private mutating func beginPieces() {
+    guard let type = attributes["type"], !type.isEmpty else { return refuse("it has pieces without a type") }
+    guard let length = attributes["length"].flatMap(Self.wholeNumber), length > 0 else {
+      return refuse("the length of its pieces is not a number of bytes")
+    }
+    let algorithm = DigestAlgorithm(type)
+    guard algorithm.byteCount != nil else { return noteUnknown(algorithm) }
+    pieces = DraftPieces(algorithm: algorithm, length: length)
   }
 
   private mutating func addPiece(_ text: String) throws(DownloadError) {
@@ -109,22 +141,23 @@ struct MetalinkBuilder {
       throw DownloadError(
         .tooLarge, "a file of the Metalink document has more than \(MetalinkDocument.maximumPieces) pieces")
     }
-    let number = isVersion3 ? attributes["piece"].flatMap { Int($0) } : count
-    // In version 3, a digest that does not say of which piece it is has no meaning.
-    guard let number else { return }
     guard let digest = FileDigest(algorithm, hex: text) else {
-      pieces?.isDamaged = true
-      return
+      return refuse("the hash of one of its pieces is not a \(algorithm) in hexadecimal digits")
+    }
+    guard let number = isVersion3 ? attributes["piece"].flatMap({ Int($0) }) : count else {
+      return refuse("the hash of one of its pieces does not say of which piece it is")
     }
     pieces?.digests.append((number, digest))
   }
 
   private mutating func endPieces() {
     defer { pieces = nil }
-    guard let pieces, !pieces.isDamaged, !pieces.digests.isEmpty else { return }
+    guard let pieces else { return }
     let sorted = pieces.digests.sorted { $0.number < $1.number }
     // Without one of them, those that follow would be of other pieces.
-    guard sorted.enumerated().allSatisfy({ $0.offset == $0.element.number }) else { return }
+    guard sorted.enumerated().allSatisfy({ $0.offset == $0.element.number }) else {
+      return refuse("the hashes of its pieces are not numbered from 0 on, each once")
+    }
     file?.pieces.append(
       MetalinkDocument.Pieces(
         algorithm: pieces.algorithm, length: pieces.length, digests: sorted.map(\.digest)))
@@ -180,14 +213,37 @@ struct MetalinkBuilder {
     let fault =
       !Self.isSafe(name)
       ? "its name is not a safe relative path"
-      : names.contains(name) ? "an earlier file has its name" : hasURL ? nil : "it has no URL"
-    if let fault { return content.skipped.append(.init(name: String(name.prefix(255)), reason: fault)) }
+      : names.contains(name)
+        ? "an earlier file has its name" : draft.fault ?? Self.fault(of: draft) ?? (hasURL ? nil : "it has no URL")
     names.insert(name)
+    if let fault { return content.skipped.append(.init(name: String(name.prefix(255)), reason: fault)) }
     content.files.append(
       MetalinkDocument.File(
         name: name, size: draft.size, digests: draft.digests, pieces: draft.pieces,
+        unknownAlgorithms: draft.unknownAlgorithms,
         mirrors: Self.sorted(draft.mirrors, \.priority, \.preference),
         metaURLs: Self.sorted(draft.metaURLs, \.priority, \.preference)))
+  }
+
+  /// What is wrong with the parts of a file together: the number of its pieces.
+  private static func fault(of draft: Draft) -> String? {
+    for pieces in draft.pieces {
+      let count = Int64(pieces.digests.count)
+      guard let size = draft.size else {
+        if count == 0 { return "its pieces have no hashes" }
+        continue
+      }
+      let expected = size == 0 ? 0 : (size - 1) / pieces.length + 1
+      // Some programs give an empty file a piece.
+      guard count != expected, size > 0 || count > 1 else { continue }
+      return "it has the hashes of \(count) pieces, but \(size) bytes have \(expected) of \(pieces.length) bytes"
+    }
+    return nil
+  }
+
+  /// A number in decimal digits alone.
+  private static func wholeNumber(_ text: String) -> Int64? {
+    text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
   }
 
   /// Whether a name is a relative path that stays in its folder on every system (RFC 5854 §4.1.2.1).

@@ -20,9 +20,10 @@ extension MetalinkDocument {
   ///   - directory: The folder of the files, relative to the storage's root; the root itself by default.
   ///   - change: Changes a request before it is returned.
   ///   - isAccepted: Whether a URL can be used; by default, whether it is `https` or `http`.
-  ///   - skip: Gets each file that has no usable URL, which is left out; `nil` if such a file is an error.
-  /// - Throws: `DownloadError` with `.invalidMetalink` for a file that has no usable URL, or if none has one, and what
-  ///   `change` throws.
+  ///   - skip: Gets each file that is left out: those of ``skipped``, and those that have no usable URL. `nil` if such a
+  ///     file is an error.
+  /// - Throws: `DownloadError` with `.invalidMetalink` for a file that is left out without `skip`, and if no file is left;
+  ///   what `change` throws.
   public func requests(
     from documentURL: URL? = nil, in directory: String? = nil,
     changing change: (inout DownloadRequest, File) throws -> Void = { _, _ in },
@@ -30,7 +31,13 @@ extension MetalinkDocument {
     skipping skip: ((SkippedFile) -> Void)? = nil
   ) throws -> [DownloadRequest] {
     let isSecure = documentURL?.scheme?.lowercased() == "https"
-    var unusable: DownloadError?
+    var firstLeftOut: SkippedFile?
+    func leaveOut(_ file: SkippedFile) throws(DownloadError) {
+      guard let skip else { throw file.error }
+      firstLeftOut = firstLeftOut ?? file
+      skip(file)
+    }
+    for file in skipped { try leaveOut(file) }
     let requests = try files.compactMap { file -> DownloadRequest? in
       let pieces = file.bestPieces
       let isProved = file.digests.contains { $0.algorithm.isStrong } || pieces?.algorithm.isStrong == true
@@ -41,11 +48,7 @@ extension MetalinkDocument {
           && known.insert(url).inserted
       }
       guard let first = urls.first else {
-        let error = DownloadError(
-          .invalidMetalink, "the file “\(file.name.prefix(100))” of the Metalink document has no URL that can be used")
-        guard let skip else { throw error }
-        unusable = unusable ?? error
-        skip(SkippedFile(name: file.name, reason: "none of its URLs can be used"))
+        try leaveOut(SkippedFile(name: file.name, reason: "none of its URLs can be used"))
         return nil
       }
       var request = DownloadRequest(
@@ -57,14 +60,31 @@ extension MetalinkDocument {
       try change(&request, file)
       return request
     }
-    if requests.isEmpty, let unusable { throw unusable }
+    if requests.isEmpty { throw firstLeftOut?.error ?? MetalinkReader.invalid("it has no file") }
     return requests
   }
 }
 
+extension MetalinkDocument.SkippedFile {
+  /// The error that says which file is left out, and why: `.invalidMetalink`.
+  public var error: DownloadError {
+    let file = name.map { "the file “\($0.prefix(100).escaped)”" } ?? "a file without a name"
+    return DownloadError(.invalidMetalink, "\(file) of the Metalink document is left out: \(reason)")
+  }
+}
+
 extension MetalinkDocument.File {
-  /// The digests of pieces in the strongest algorithm; `nil` if there are none that can be used: their number has to fit the
-  /// size of the file, if it is stated.
+  /// Why nothing in the document verifies the bytes of the file although it has hashes: their algorithms are unknown, or its
+  /// pieces exceed the limits of `PieceDigests`. `nil` if something does, and for a file without hashes.
+  public var unverifiableReason: String? {
+    guard digests.isEmpty, bestPieces == nil else { return nil }
+    let names = unknownAlgorithms + pieces.filter { !$0.digests.isEmpty }.map { "\($0.algorithm) of pieces" }
+    guard !names.isEmpty else { return nil }
+    let shown = names.prefix(5).map(\.escaped).joined(separator: ", ") + (names.count > 5 ? " and others" : "")
+    return "its hashes are \(shown), which cannot be checked here"
+  }
+
+  /// The digests of pieces in the strongest algorithm; `nil` if there are none that can be used.
   var bestPieces: PieceDigests? {
     for algorithm in DigestAlgorithm.byStrength.reversed() {
       for pieces in pieces where pieces.algorithm == algorithm {

@@ -11,8 +11,14 @@ public import Foundation
 /// **What is refused.** A document with more than the limits, with a document type declaration (which can define
 /// entities), in another encoding than UTF-8, ASCII or Latin-1, with another root element, or that is not well-formed XML.
 ///
-/// **What is skipped.** Elements and attributes that are unknown or malformed, as RFC 5854 §5 asks for; files without a name
-/// or URL, those whose name is not a safe relative path, and those with the name of an earlier file. ``skipped`` has the reasons for files.
+/// **Which files are refused.** A file without a name or URL, one whose name is not a safe relative path, or is that of an
+/// earlier file, and one whose checks cannot be read: a hash without a type, of another length than its type has, or with
+/// other characters than hexadecimal digits; two different hashes of one type; a size or a length of pieces that is no number
+/// of bytes; hashes of pieces that are not in their order, or whose number does not fit the size. ``skipped`` has these files
+/// with the reasons, and the other files of the document are in ``files``.
+///
+/// **What is ignored.** Elements and attributes that are unknown (RFC 5854 §5), URLs that cannot be parsed, and hashes of
+/// unknown algorithms; see ``File/unknownAlgorithms``.
 ///
 /// **Limits.** ``maximumBytes``, ``maximumFiles``, ``maximumURLs`` and ``maximumPieces`` for each file, a depth of 32
 /// elements, and 64 KiB of text in an element. External entities are never loaded.
@@ -42,8 +48,10 @@ public struct MetalinkDocument: Sendable, Hashable {
     public let size: Int64?
     /// The digests of the whole file in algorithms whose length is known.
     public let digests: [FileDigest]
-    /// The digests of pieces of the file.
+    /// The digests of pieces of the file. Their number fits ``size``, if that is stated and not zero.
     public let pieces: [Pieces]
+    /// The algorithms of hashes that are left out because the length of their digests is not known, such as `sha-224`.
+    public let unknownAlgorithms: [String]
     /// The URLs of the file, the best first.
     public let mirrors: [Mirror]
     /// The URLs of descriptions of the file, such as torrents, the best first.
@@ -56,7 +64,7 @@ public struct MetalinkDocument: Sendable, Hashable {
     public let algorithm: DigestAlgorithm
     /// The length of each piece in bytes. The last one may be shorter.
     public let length: Int64
-    /// The digests in the order of the pieces. Their number may not fit the size of the file: compare it before use.
+    /// The digests in the order of the pieces. Their number fits the size of the file, if the document states it.
     public let digests: [FileDigest]
   }
 
@@ -84,11 +92,11 @@ public struct MetalinkDocument: Sendable, Hashable {
     public let preference: Int?
   }
 
-  /// A file of the document that cannot be used.
+  /// A file of the document that is refused.
   public struct SkippedFile: Sendable, Hashable {
     /// The name as it is written; `nil` when there is none.
     public let name: String?
-    /// Why it was skipped.
+    /// Why it is refused.
     public let reason: String
   }
 
@@ -100,7 +108,7 @@ public struct MetalinkDocument: Sendable, Hashable {
   public let isDynamic: Bool
   /// The files in the order of the document.
   public let files: [File]
-  /// The files that were skipped.
+  /// The files that are refused, in the order of the document.
   public let skipped: [SkippedFile]
 
   /// Parses a document.

@@ -40,8 +40,8 @@ struct MetalinkDocumentTests {
         <file name="folder/example.ext">
           <size>14471447</size>
           <hash type="sha-256">\(Self.sha256)</hash><hash type="sha-1"> \(Self.sha1) </hash>
-          <hash>\(Self.sha1)</hash><hash type="odd">00</hash><hash type="md5">12</hash>
-          <pieces length="262144" type="sha-1"><hash>\(Self.sha1)</hash><hash>\(Self.sha1)</hash></pieces>
+          <hash type="odd">00</hash><hash type="sha-1">\(Self.sha1)</hash>
+          <pieces length="7235724" type="sha-1"><hash>\(Self.sha1)</hash><hash>\(Self.sha1)</hash></pieces>
           <url location="DE">https://none.example.com/a</url>
           <url location="de" priority="2">ftp://ftp.example.com/example.ext</url>
           <url location="fr" priority="1">http://example.com/example.ext?a=1&amp;b=2</url>
@@ -54,8 +54,8 @@ struct MetalinkDocumentTests {
     let file = try #require(document.files.first)
     #expect(document.files.count == 1 && file.name == "folder/example.ext" && file.size == 14_471_447)
     #expect(file.digests.map(\.description) == ["sha-256=\(Self.sha256)", "sha-1=\(Self.sha1)"])
-    #expect(file.pieces.map(\.length) == [262_144] && file.pieces.first?.digests.count == 2)
-    #expect(file.pieces.first?.algorithm == .sha1)
+    #expect(file.pieces.map(\.length) == [7_235_724] && file.pieces.first?.digests.count == 2)
+    #expect(file.pieces.first?.algorithm == .sha1 && file.unknownAlgorithms == ["odd"])
     #expect(
       file.mirrors.map(\.url.absoluteString) == [
         "http://example.com/example.ext?a=1&b=2", "ftp://ftp.example.com/example.ext", "https://none.example.com/a",
@@ -72,8 +72,8 @@ struct MetalinkDocumentTests {
         """
         <file name="a.iso"><size>10</size>
           <verification><hash type="md5">\(String(repeating: "1f", count: 16))</hash>
-            <pieces length="4" type="sha1"><hash piece="1">\(Self.sha1)</hash>
-              <hash piece="0">\(String(repeating: "00", count: 20))</hash><hash>\(Self.sha1)</hash></pieces>
+            <pieces length="5" type="sha1"><hash piece="1">\(Self.sha1)</hash>
+              <hash piece="0">\(String(repeating: "00", count: 20))</hash></pieces>
           </verification>
           <resources maxconnections="1">
             <url type="http" location="jp" preference="10">http://a.test/a.iso</url>
@@ -134,18 +134,113 @@ struct MetalinkDocumentTests {
     #expect(document.skipped.map(\.reason).last == "it has no URL")
   }
 
-  @Test("damaged pieces are left out")
-  func pieces() throws {
-    for pieces in [
-      "<pieces length=\"0\" type=\"sha-1\"><hash>\(Self.sha1)</hash></pieces>",
-      "<pieces length=\"8\"><hash>\(Self.sha1)</hash></pieces>",
-      "<pieces length=\"8\" type=\"odd\"><hash>\(Self.sha1)</hash></pieces>",
-      "<pieces length=\"8\" type=\"sha-1\"><hash>\(Self.sha1)</hash><hash>zz</hash></pieces>",
-      "<pieces length=\"8\" type=\"sha-1\"></pieces>",
-    ] {
-      let document = try parse(Self.version4("<file name=\"a\">\(pieces)<url>http://a.test/</url></file>"))
-      #expect(document.files.first?.pieces.isEmpty == true)
-      #expect(document.files.first?.digests.isEmpty == true)
+  private static let digits = "not a sha-256 in hexadecimal digits"
+
+  @Test(
+    "a file whose checks cannot be read is refused, and the others are not",
+    arguments: [
+      ("<hash>\(sha256)</hash>", "it has a hash without a type"),
+      ("<hash type=\"\">\(sha256)</hash>", "it has a hash without a type"),
+      ("<hash type=\"sha-256\">\(sha256)</hash><hash>\(sha1)</hash>", "it has a hash without a type"),
+      ("<hash type=\"sha-256\">\(sha1)</hash>", "one of its hashes is \(digits)"),
+      ("<hash type=\"sha-256\">\(sha256)0</hash>", "one of its hashes is \(digits)"),
+      ("<hash type=\"sha-256\">\(sha256.dropLast())g</hash>", "one of its hashes is \(digits)"),
+      ("<hash type=\"sha-256\"/>", "one of its hashes is \(digits)"),
+      ("<hash type=\"odd\">00</hash><hash type=\"sha-256\">x</hash>", "one of its hashes is \(digits)"),
+      (
+        "<hash type=\"sha-1\">\(sha1)</hash><hash type=\"sha1\">\(String(sha1.reversed()))</hash>",
+        "it has two different hashes of the type sha-1"
+      ),
+      ("<size>abc</size>", "its size is not a number of bytes"),
+      ("<size>-1</size>", "its size is not a number of bytes"),
+      ("<size>+1</size>", "its size is not a number of bytes"), ("<size/>", "its size is not a number of bytes"),
+      ("<size>1</size><size>2</size>", "it has two sizes"),
+    ])
+  func malformedHashes(_ parts: String, _ reason: String) throws {
+    let url = "<url>http://a.test/</url>"
+    let four = try parse(Self.version4("<file name=\"a\">\(parts)\(url)</file><file name=\"b\">\(url)</file>"))
+    // Version 3 has the sizes beside the hashes.
+    let hashes = parts.hasPrefix("<size") ? parts : "<verification>\(parts)</verification>"
+    let resources = "<resources>\(url)</resources>"
+    let three = try parse(
+      Self.version3("<file name=\"a\">\(hashes)\(resources)</file><file name=\"b\">\(resources)</file>"))
+    for document in [four, three] {
+      #expect(document.files.map(\.name) == ["b"])
+      #expect(document.skipped.map(\.name) == ["a"] && document.skipped.map(\.reason) == [reason])
+      #expect(document.skipped.first?.error.message.contains("“a”") == true)
+    }
+  }
+
+  @Test(
+    "a file with pieces that cannot be checked is refused",
+    arguments: [
+      ("length=\"0\" type=\"sha-1\"", "length", [sha1]), ("length=\"x\" type=\"sha-1\"", "length", [sha1]),
+      ("length=\"-8\" type=\"sha-1\"", "length", [sha1]), ("type=\"sha-1\"", "length", [sha1]),
+      ("length=\"8\"", "without a type", [sha1]), ("length=\"8\" type=\"sha-1\"", "hexadecimal", [sha1, "zz"]),
+      ("length=\"8\" type=\"sha-256\"", "hexadecimal", [sha1]),
+      ("length=\"8\" type=\"sha-1\"", "0 pieces, but 12 bytes have 2", []),
+      ("length=\"8\" type=\"sha-1\"", "1 pieces, but 12 bytes have 2", [sha1]),
+      ("length=\"8\" type=\"sha-1\"", "3 pieces, but 12 bytes have 2", [sha1, sha1, sha1]),
+    ])
+  func malformedPieces(_ attributes: String, _ reason: String, _ hashes: [String]) throws {
+    // A digest of the whole file does not make up for it: the document contradicts itself.
+    let whole = "<hash type=\"sha-256\">\(Self.sha256)</hash>"
+    let four = hashes.map { "<hash>\($0)</hash>" }.joined()
+    let three = hashes.enumerated().map { "<hash piece=\"\($0)\">\($1)</hash>" }.joined()
+    let documents = [
+      Self.version4(
+        "<file name=\"a\"><size>12</size>\(whole)<pieces \(attributes)>\(four)</pieces><url>http://a.test/</url></file>"
+      ),
+      Self.version3(
+        "<file name=\"a\"><size>12</size><verification>\(whole)<pieces \(attributes)>\(three)</pieces></verification>"
+          + "<resources><url>http://a.test/</url></resources></file>"),
+    ]
+    for text in documents {
+      let document = try parse(text)
+      #expect(document.files.isEmpty && document.skipped.count == 1)
+      #expect(document.skipped.first?.reason.contains(reason) == true, "\(document.skipped)")
+    }
+  }
+
+  @Test("the pieces of version 3 are numbered from 0 on", arguments: ["1 2", "0 0", "0 2", "0 -", "0 x"])
+  func numbers(_ numbers: String) throws {
+    let hashes = numbers.split(separator: " ").map { number in
+      number == "-" ? "<hash>\(Self.sha1)</hash>" : "<hash piece=\"\(number)\">\(Self.sha1)</hash>"
+    }
+    let document = try parse(
+      Self.version3(
+        "<file name=\"a\"><verification><pieces length=\"8\" type=\"sha1\">\(hashes.joined())</pieces></verification>"
+          + "<resources><url>http://a.test/</url></resources></file>"))
+    #expect(document.files.isEmpty && document.skipped.first?.reason.contains("pieces") == true)
+  }
+
+  @Test("unknown algorithms are skipped beside a known one, and named where there is none")
+  func unknownAlgorithms() throws {
+    func file(_ parts: String) throws -> MetalinkDocument.File {
+      let document = try parse(Self.version4("<file name=\"a\">\(parts)<url>http://a.test/</url></file>"))
+      return try #require(document.files.first)
+    }
+    let unknown = "<hash type=\"sha-224\">00</hash><hash type=\"sha-224\">01</hash>"
+    let pieces = "<pieces length=\"8\" type=\"odd\"><hash>x</hash></pieces>"
+    #expect(try file(unknown + pieces).unknownAlgorithms == ["sha-224", "odd"])
+    #expect(try file(unknown + pieces).unverifiableReason?.contains("sha-224, odd") == true)
+    let known = try file(unknown + "<hash type=\"md5\">\(String(repeating: "0", count: 32))</hash>")
+    #expect(known.digests.map(\.algorithm) == [.md5] && known.unverifiableReason == nil)
+    let provedByPieces = try file(unknown + "<pieces length=\"8\" type=\"sha-1\"><hash>\(Self.sha1)</hash></pieces>")
+    #expect(provedByPieces.unverifiableReason == nil)
+    #expect(try file("").unverifiableReason == nil)
+    // More than the ledger keeps.
+    let long = try file("<pieces length=\"99999999999\" type=\"sha-1\"><hash>\(Self.sha1)</hash></pieces>")
+    #expect(long.unverifiableReason?.contains("sha-1 of pieces") == true)
+  }
+
+  @Test func anEmptyFileHasNoPieces() throws {
+    for hashes in ["", "<hash>\(Self.sha1)</hash>"] {
+      let document = try parse(
+        Self.version4(
+          "<file name=\"a\"><size>0</size><pieces length=\"8\" type=\"sha-1\">\(hashes)</pieces>"
+            + "<url>http://a.test/</url></file>"))
+      #expect(document.files.count == 1)
     }
   }
 

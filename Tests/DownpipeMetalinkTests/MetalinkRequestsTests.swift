@@ -36,7 +36,7 @@ struct MetalinkRequestsTests {
     #expect(request.isNamedByServer)
   }
 
-  @Test("the strongest digests of pieces that fit the size are used")
+  @Test("the strongest digests of pieces are used")
   func pieces() throws {
     func list(_ type: String, _ hash: String, _ count: Int) -> String {
       "<pieces length=\"10\" type=\"\(type)\">" + String(repeating: "<hash>\(hash)</hash>", count: count) + "</pieces>"
@@ -44,7 +44,7 @@ struct MetalinkRequestsTests {
     let (strong, weak) = (MetalinkDocumentTests.sha256, MetalinkDocumentTests.sha1)
     for (text, algorithm) in [
       (list("sha-1", weak, 2) + list("sha-256", strong, 2), DigestAlgorithm.sha256),
-      (list("sha-1", weak, 2) + list("sha-256", strong, 3), .sha1), (list("sha-256", strong, 1), nil), ("", nil),
+      (list("sha-1", weak, 2) + list("odd", strong, 3), .sha1), ("", nil),
     ] {
       let request = try document("<file name=\"a\"><size>12</size>\(text)\(urls)</file>").requests().first
       #expect(request?.pieces?.algorithm == algorithm)
@@ -78,6 +78,19 @@ struct MetalinkRequestsTests {
     var skipped: [String?] = []
     #expect(try more.requests(skipping: { skipped.append($0.name) }).map(\.destination.name) == ["b"])
     #expect(skipped == ["a"])
+  }
+
+  @Test("a file that is left out is an error, unless the caller takes it")
+  func leftOut() throws {
+    let document = try document(
+      "<file name=\"a\"><hash>00</hash>\(urls)</file><file name=\"b\">\(urls)</file><file name=\"../c\">\(urls)</file>")
+    let error = #expect(throws: DownloadError.self) { try document.requests() }
+    #expect(error?.code == .invalidMetalink && error?.message.contains("“a”") == true)
+    var skipped: [String?] = []
+    #expect(try document.requests(skipping: { skipped.append($0.name) }).map(\.destination.name) == ["b"])
+    #expect(skipped == ["a", "../c"])
+    let empty = #expect(throws: DownloadError.self) { try self.document("").requests(skipping: { _ in }) }
+    #expect(empty?.code == .invalidMetalink)
   }
 
   @Test func namesThatHide() throws {

@@ -16,6 +16,9 @@ struct DownloadIdentity: Hashable, Sendable {
   /// The id of a file of a Metalink document. It does not depend on the URLs of the file, which change with the mirrors.
   init(document: String, file: String) { self.init(hashing: "metalink\n" + document + "\n" + file) }
 
+  /// The id of a file of a Metalink document that is not downloaded, by its place among those.
+  init(document: String, leftOut place: Int) { self.init(hashing: "left out\n\(document)\n\(place)") }
+
   private init(hashing text: String) {
     var hash = SHA256()
     hash.update(data: Array(text.utf8))

@@ -120,9 +120,12 @@ struct GetPlan: Sendable {
   /// - Parameters:
   ///   - text: The URL of the document as it was typed, or its absolute path.
   ///   - url: Where it came from; `nil` for a local file.
-  ///   - skip: Gets each file that has no usable URL.
+  ///   - notify: Gets the name of each file whose hashes cannot be checked, and why.
+  ///   - skip: Gets each file that is left out.
   func requests(
-    of document: MetalinkDocument, _ text: String, from url: URL?, skipping skip: (MetalinkDocument.SkippedFile) -> Void
+    of document: MetalinkDocument, _ text: String, from url: URL?,
+    noticing notify: (_ file: String, _ reason: String) -> Void,
+    skipping skip: (MetalinkDocument.SkippedFile) -> Void
   ) throws -> [DownloadRequest] {
     func change(_ request: inout DownloadRequest, _ file: MetalinkDocument.File) throws {
       request.id = DownloadIdentity(document: text, file: file.name).id
@@ -135,6 +138,7 @@ struct GetPlan: Sendable {
       if steps.gunzips || steps.strippedComponents != nil { request.destination.nameUse = .fallback }
       steps.attach(to: &request)
       try checksums?.attach(to: &request, for: file.name.split(separator: "/").last.map(String.init))
+      if checksums == nil, steps.checksumFile == nil, let reason = file.unverifiableReason { notify(file.name, reason) }
     }
     return try withoutActuallyEscaping(skip) { try document.requests(from: url, changing: change, skipping: $0) }
   }

@@ -93,9 +93,12 @@ struct DryRun: Sendable {
     for text in urls {
       let subjects: [Subject]
       do {
-        subjects = try await MetalinkDocuments(plan, settings).requests(for: text).map { request in
-          Subject(id: request.id, url: request.shownURL, request: .success(request))
-        }
+        let content = try await MetalinkDocuments(plan, settings).content(of: text)
+        subjects =
+          content.leftOut.compactMap { file in
+            file.error.map { Subject(id: file.id, url: file.url, request: .failure($0)) }
+          }
+          + content.requests.map { Subject(id: $0.id, url: $0.shownURL, request: .success($0)) }
       } catch let failure as MetalinkDocuments.Failure {
         subjects = [Subject(id: plan.id(for: text), url: text.identifyingURL, request: .failure(failure.error))]
       }

@@ -52,16 +52,19 @@ struct Feeder: Sendable {
     try await add(requests, to: downloader, monitor)
   }
 
-  /// Adds the files of a document, or records a failure of the document.
+  /// Adds the files of a document, and records a failure of the document, or of each file that is left out.
   private func add(
     _ documents: MetalinkDocuments, _ text: String, to downloader: Downloader, _ monitor: RunMonitor
   ) async throws {
     do {
-      var rest = try await documents.requests(for: text)[...]
+      let content = try await documents.content(of: text)
+      for result in content.leftOut where await monitor.include(result.id) { try await monitor.close(result) }
+      var rest = content.requests[...]
       while !rest.isEmpty {
         try await add(Array(rest.prefix(Self.mostAtOnce)), to: downloader, monitor)
         rest = rest.dropFirst(Self.mostAtOnce)
       }
+      for notice in content.notices { try await monitor.show(notice) }
     } catch let failure as MetalinkDocuments.Failure {
       let id = plan.id(for: text)
       guard await monitor.include(id) else { return }

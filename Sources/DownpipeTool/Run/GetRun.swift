@@ -9,7 +9,7 @@ struct GetRun: Sendable {
   let settings: PipelineSettings
   let output: OutputChoice
 
-  /// - Throws: `ExitCode` when files failed or the command was interrupted; ``UsageError``.
+  /// - Throws: `ExitCode` when files failed or were left out, or the command was interrupted; ``UsageError``.
   func run() async throws {
     let ledger = try EarlyLedger(settings)
     let monitor = RunMonitor(output: output.make())
@@ -26,6 +26,9 @@ struct GetRun: Sendable {
     if case .interrupted(let tally) = ending {
       let hint = settings.ledger == nil ? "" : "; run the same command again to resume"
       OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished\(hint)")
+    }
+    if case .complete(let tally) = ending, tally.total == 0 {
+      OutputFile.warn("the list has no URL: nothing was fetched")
     }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }

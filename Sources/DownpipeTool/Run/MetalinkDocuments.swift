@@ -18,18 +18,27 @@ struct MetalinkDocuments: Sendable {
     let error: DownloadError
   }
 
-  /// Returns the requests for the files of a document, and warns of those that are left out.
+  /// What is to be done about a document.
+  struct Content: Sendable {
+    var requests: [DownloadRequest] = []
+    /// The files that are left out: failures of the command, because they were asked for.
+    var leftOut: [DownloadResult] = []
+    /// Files whose hashes cannot be checked.
+    var notices: [DownloadNotice] = []
+  }
+
+  /// Returns the requests for the files of a document.
   ///
   /// - Parameter text: A URL or a path.
-  /// - Throws: ``Failure`` for this document; `CancellationError`.
-  func requests(for text: String) async throws -> [DownloadRequest] {
+  /// - Throws: ``Failure`` for a document that cannot be used or has no file; `CancellationError`.
+  func content(of text: String) async throws -> Content {
     do {
       guard text.contains("://") else {
         // A path means the same file in every folder.
-        return try requests(of: MetalinkDocument(parsing: local(text)), Folder.absolutePath(text), from: nil, text)
+        return try content(of: MetalinkDocument(parsing: local(text)), Folder.absolutePath(text), from: nil, text)
       }
       let (bytes, url) = try await fetched(plan.request(forDocument: text))
-      return try requests(of: MetalinkDocument(parsing: bytes), text, from: url, text)
+      return try content(of: MetalinkDocument(parsing: bytes), text, from: url, text)
     } catch let error as UsageError {
       throw Failure(error: DownloadError(.invalidRequest, error.description))
     } catch let error where !(error is CancellationError) {
@@ -37,13 +46,30 @@ struct MetalinkDocuments: Sendable {
     }
   }
 
-  private func requests(
+  private func content(
     of document: MetalinkDocument, _ name: String, from url: URL?, _ text: String
-  ) throws -> [DownloadRequest] {
-    var skipped = document.skipped
-    let requests = try plan.requests(of: document, name, from: url) { skipped.append($0) }
-    warn(of: skipped, in: text)
-    return requests
+  ) throws -> Content {
+    var content = Content()
+    func leaveOut(_ error: DownloadError) {
+      // Of two files with one name, the first one has the id of the name.
+      let identity = DownloadIdentity(document: name, leftOut: content.leftOut.count)
+      content.leftOut.append(DownloadResult(id: identity.id, url: text, error: error))
+    }
+    do {
+      content.requests = try plan.requests(of: document, name, from: url) { file, reason in
+        let id = DownloadIdentity(document: name, file: file).id
+        content.notices.append(
+          DownloadNotice(
+            id: id, url: text.identifyingURL,
+            error: DownloadError(.unverified, "the file “\(file.prefix(100).escaped)” is not verified: \(reason)")))
+      } skipping: {
+        leaveOut($0.error)
+      }
+    } catch {
+      // Without any file left, the reason is that of each.
+      guard !content.leftOut.isEmpty else { throw error }
+    }
+    return content
   }
 
   private func local(_ text: String) throws(UsageError) -> [UInt8] {
@@ -74,19 +100,6 @@ struct MetalinkDocuments: Sendable {
     await downloader.shutdown()
     guard case .memory(let bytes) = try artifact.get().location else { return [] }
     return bytes
-  }
-
-  /// How many of the files that are left out are named.
-  private static let mostNames = 3
-
-  private func warn(of skipped: [MetalinkDocument.SkippedFile], in text: String) {
-    for file in skipped.prefix(Self.mostNames) {
-      let name = file.name.map { "“\($0.prefix(100).escaped)”" } ?? "a file without a name"
-      OutputFile.warn("\(text.redactedURL.prefix(200)): \(name) is left out: \(file.reason)")
-    }
-    if skipped.count > Self.mostNames {
-      OutputFile.warn("\(text.redactedURL.prefix(200)): \(skipped.count - Self.mostNames) more files are left out")
-    }
   }
 }
 
