@@ -54,6 +54,27 @@
           """)
     }
 
+    @Test("Downloads of version 3 keep all, and can be verified")
+    func verifiedDigests() async throws {
+      let ledger = try TestLedger()
+      let old = try await ledger.open()
+      _ = try await old.add([try LedgerAddition("a", order: 1), try LedgerAddition("b", order: 2)], at: Date())
+      let records = try await old.records(DownloadQuery())
+      try await old.close()
+      let connection = try ledger.connect()
+      _ = try connection.run("ALTER TABLE download DROP COLUMN versions, DROP COLUMN verified", prepares: false)
+      _ = try connection.run("UPDATE setting SET value = '3' WHERE name = 'version'", prepares: false)
+      let store = try await ledger.open()
+      #expect(try await store.records(DownloadQuery()) == records && records.count == 2)
+      #expect(try connection.all("SELECT value FROM setting WHERE name = 'version'") == [["\(Schema.version)"]])
+      let leased = try await store.lease(LeaseRequest(now: Date(), until: Date() + 60) { _ in .take })
+      var record = try #require(leased.first)
+      record.steps.verified = [VerifiedDigest(FileDigest(.md5, bytes: Array(0..<16)), from: .server)]
+      #expect(try await store.save(record, .steps, at: Date()))
+      #expect(try await store.record(record.id)?.steps.verified == record.steps.verified)
+      try await store.close()
+    }
+
     @Test("Tables of a newer version are refused, with what to do, and are not changed")
     func newer() async throws {
       let ledger = try TestLedger()
