@@ -137,7 +137,7 @@ struct FileSourceTests {
     let reply = try await FileSource().open(SourceRequest(url: try file(folder)))
     let chunks = Atomic(0)
     let task = Mutex<Task<Void, any Error>?>(nil)
-    let running = Task {
+    let running = Task<Void, any Error> {
       try await reply.body.forEachChunk { _ in
         chunks.add(1, ordering: .relaxed)
         // The first chunk waits for the task, so that it is cancelled before the second one.

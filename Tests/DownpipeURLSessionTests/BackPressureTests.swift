@@ -23,7 +23,7 @@ extension URLSessionTests {
           let check = BodyCheck(content)
           let hasBegun = Mutex(false)
           let release = DispatchSemaphore(value: 0)
-          async let reading: Void = reply.body.forEachChunk { chunk in
+          async let reading = reply.body.forEachChunk { chunk in
             // Blocks in the first chunk.
             if hasBegun.withLock({ exchange(&$0, with: true) }) == false { release.wait() }
             try check.sink(chunk)
@@ -52,7 +52,7 @@ extension URLSessionTests {
           let other = BodyCheck(content)
           let hasBegun = ServerGate()
           let otherReply = try await source.open(SourceRequest(url: server.url("/other")))
-          async let reading: Void = otherReply.body.forEachChunk { chunk in
+          async let reading = otherReply.body.forEachChunk { chunk in
             hasBegun.open()
             try other.sink(chunk)
           }

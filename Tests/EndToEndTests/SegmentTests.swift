@@ -202,12 +202,14 @@ final class CountedSource: Source, SourceSession {
       // A body may be discarded more than once, and after it was read.
       let isOpen = Watched(true)
       let end: @Sendable () -> Void = { if isOpen.update({ exchange(&$0, with: false) }) { self.end() } }
-      reply.body = Body {
-        body.discard()
-        end()
-      } push: { sink in
+      reply.body = .pushing(
+        discard: {
+          body.discard()
+          end()
+        }
+      ) { sink in
         defer { end() }
-        try await body.forEachChunk { try sink($0) }
+        return try await body.forEachChunk { try sink($0) }
       }
       return reply
     } catch {

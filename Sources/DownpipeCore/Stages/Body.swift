@@ -6,7 +6,25 @@ public typealias ChunkSink = @Sendable (RawSpan) throws -> Void
 
 /// The bytes of a reply, pushed by the transport through a synchronous sink.
 public struct Body: Sendable {
-  private let push: @Sendable (@escaping ChunkSink) async throws -> Void
+  /// What a source knows of a body only when the body has ended.
+  public struct End: Sendable, Hashable {
+    /// The digests of the whole file that came after the body, as `Repr-Digest` in a trailer section (RFC 9110 §6.5, RFC
+    /// 9530 §3). The engine adds them to those of ``SourceReply/digests``.
+    public var digests: [FileDigest]
+    /// Whether the body may have been cut off: neither a length nor the protocol tells where it ends, and the connection
+    /// was closed without the sign by which TLS excludes a cut (the closure alert, RFC 8446 §6.1, RFC 9112 §9.8).
+    ///
+    /// Unless the size or a digest of the file is known, the engine fetches the file once more to compare it.
+    public var isUnconfirmed: Bool
+
+    /// Creates an end; by default the one of a body that is known to be complete and has no trailer.
+    public init(digests: [FileDigest] = [], isUnconfirmed: Bool = false) {
+      self.digests = digests
+      self.isUnconfirmed = isUnconfirmed
+    }
+  }
+
+  private let push: @Sendable (@escaping ChunkSink) async throws -> End
   private let abandon: @Sendable () -> Void
 
   /// The path of a file that already holds the whole body; `nil` when there is no such file.
@@ -17,7 +35,9 @@ public struct Body: Sendable {
   /// ``forEachChunk(_:)`` pushes the bytes of the file too.
   public let file: String?
 
-  /// Creates a body from a function that pushes its chunks.
+  /// Creates a body from a function that pushes its chunks, and that has nothing to tell at its end.
+  ///
+  /// A body that wraps another one is made with ``pushing(file:discard:_:)``, so that it hands on the end.
   ///
   /// - Parameters:
   ///   - file: The path of a finished file, for transports that hand over one.
@@ -30,9 +50,42 @@ public struct Body: Sendable {
     discard: @escaping @Sendable () -> Void = {},
     push: @escaping @Sendable (_ sink: @escaping ChunkSink) async throws -> Void
   ) {
+    self.init(
+      file: file, discard: discard,
+      untilEnd: { sink in
+        try await push(sink)
+        return End()
+      })
+  }
+
+  private init(
+    file: String?, discard: @escaping @Sendable () -> Void,
+    untilEnd push: @escaping @Sendable (_ sink: @escaping ChunkSink) async throws -> End
+  ) {
     self.file = file
     self.abandon = discard
     self.push = push
+  }
+
+  /// Returns a body from a function that pushes its chunks and returns what is known at the end.
+  ///
+  /// ```swift
+  /// reply.body = .pushing(file: body.file, discard: { body.discard() }) { sink in
+  ///   try await body.forEachChunk { chunk in
+  ///     count(chunk)
+  ///     try sink(chunk)
+  ///   }
+  /// }
+  /// ```
+  /// - Parameters:
+  ///   - file: The path of a finished file, for transports that hand over one.
+  ///   - discard: Ends the request when the bytes are not wanted; see ``init(file:discard:push:)``.
+  ///   - push: Calls the sink for each chunk as in ``init(file:discard:push:)``, and returns the end of the body.
+  public static func pushing(
+    file: String? = nil, discard: @escaping @Sendable () -> Void = {},
+    _ push: @escaping @Sendable (_ sink: @escaping ChunkSink) async throws -> End
+  ) -> Body {
+    Body(file: file, discard: discard, untilEnd: push)
   }
 
   /// Creates a body from an asynchronous sequence of chunks.
@@ -75,16 +128,19 @@ public struct Body: Sendable {
   ///
   /// `sink` runs on a thread of the transport, or on the caller's for bytes that are in memory. The transport waits for it
   /// to return, which is the back-pressure: there is no queue and no task hop for each chunk. Chunks have any size but are never empty.
+  /// - Returns: What the source knows of the body at its end.
   /// - Throws: The error thrown by `sink`; ``DownloadError`` when the body ends early; `CancellationError` when the
   ///   task is cancelled.
-  public func forEachChunk(_ sink: @escaping ChunkSink) async throws {
+  @discardableResult public func forEachChunk(_ sink: @escaping ChunkSink) async throws -> End {
     try await push(sink)
   }
 
   /// Pushes every chunk through `sink` as an array, for sinks that keep the bytes. Each chunk is copied.
   ///
   /// The contract is otherwise that of ``forEachChunk(_:)``.
-  public func forEachArray(_ sink: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
+  @discardableResult public func forEachArray(
+    _ sink: @escaping @Sendable ([UInt8]) throws -> Void
+  ) async throws -> End {
     try await push { chunk in try sink(chunk.withUnsafeBytes { [UInt8]($0) }) }
   }
 

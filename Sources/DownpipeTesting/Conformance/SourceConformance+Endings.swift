@@ -25,6 +25,11 @@ extension SourceConformance {
   }
 
   func checkEndings(_ session: any SourceSession, _ report: ConformanceReport) async {
+    await report.check("end-is-reported", "a body reports its end, also when it is wrapped", when: end != nil) {
+      let reply = try await session.open(request())
+      let received = try await reply.body.forEachChunk(ReceivedBody(limit: content.count).sink)
+      if let end { try expectEqual(received, end, "the end of the body") }
+    }
     await report.check(
       "sink-error-ends-the-transfer", "an error of the sink is rethrown, and the sink is not called again"
     ) {
@@ -49,7 +54,7 @@ extension SourceConformance {
     }
     await report.check("cancelled-before-opening", "a cancelled task receives no bytes") {
       let content = content
-      let task = Task {
+      let task = Task<Void, any Error> {
         withUnsafeCurrentTask { $0?.cancel() }
         let reply = try await session.open(request())
         try await reply.body.forEachChunk(ReceivedBody(limit: content.count).sink)

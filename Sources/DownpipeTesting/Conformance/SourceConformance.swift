@@ -16,6 +16,7 @@ public struct SourceConformance: Sendable {
   let unsupportedURL: URL?
   let stallingURL: URL?
   let missingURL: URL?
+  let end: Body.End?
   let limit: Duration
   let exclusions: [ConformanceExclusion]
 
@@ -30,12 +31,15 @@ public struct SourceConformance: Sendable {
   ///   - unsupportedURL: A URL that the source does not accept; `nil` for a source that accepts every URL.
   ///   - stallingURL: A URL whose body stops before its end without closing.
   ///   - missingURL: A URL that the source accepts and that has no content.
+  ///   - end: What bodies with the whole file report at their end, for a source of such bodies and for one that wraps it;
+  ///     not checked when `nil`.
   ///   - limit: The longest time for a rule.
   ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
     _ source: any Source, url: URL, content: [UInt8], supportsRanges: Bool = true,
     unsupportedURL: URL? = URL(string: "downpipe-unsupported://nowhere/file"), stallingURL: URL? = nil,
-    missingURL: URL? = nil, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
+    missingURL: URL? = nil, end: Body.End? = nil, limit: Duration = .hangLimit,
+    excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.source = source
     self.url = url
@@ -44,6 +48,7 @@ public struct SourceConformance: Sendable {
     self.unsupportedURL = unsupportedURL
     self.stallingURL = stallingURL
     self.missingURL = missingURL
+    self.end = end
     self.limit = limit
     self.exclusions = exclusions
   }

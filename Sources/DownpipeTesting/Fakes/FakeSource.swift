@@ -51,6 +51,11 @@ public final class FakeSource: Source, SourceSession {
     public var mediaType: String?
     /// The digests in the reply.
     public var digests: [FileDigest] = []
+    /// The digests that the body reports at its end, as in a trailer.
+    public var trailerDigests: [FileDigest] = []
+    /// Whether the end of the body is unconfirmed, as when TLS ends without a closure alert; see
+    /// ``/DownpipeCore/Body/End/isUnconfirmed``.
+    public var endsUnconfirmed = false
     /// The URL after redirects.
     public var finalURL: URL?
     /// The URLs that were requested after the first one.
@@ -228,10 +233,11 @@ public final class FakeSource: Source, SourceSession {
       redirects: script.redirects, retryAfter: script.retryAfter, freshFor: script.freshFor,
       acceptsRanges: script.honoursRanges,
       duplicates: script.duplicates,
-      body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
+      body: .pushing(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
         defer { self.state.update { $0.pushing -= 1 } }
         try await self.push(body, as: script, pace: request.pace, into: sink)
+        return Body.End(digests: script.trailerDigests, isUnconfirmed: script.endsUnconfirmed)
       })
   }
 

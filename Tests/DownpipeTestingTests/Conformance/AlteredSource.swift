@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeTesting
 import Foundation
 
 /// A wrapped source with changed behavior.
@@ -37,7 +38,17 @@ struct AlteredSource: Source, SourceSession {
   func open(_ request: SourceRequest) async throws -> SourceReply {
     var reply = try await opening(request) { try await base.open($0) }
     let body = reply.body
-    reply.body = Body(file: body.file, discard: { body.discard() }, push: { sink in try await pushing(body, sink) })
+    // However the closure pushes the bytes, the end is that of the wrapped body.
+    reply.body = .pushing(file: body.file, discard: { body.discard() }) { sink in
+      let end = Watched(Body.End())
+      let watched = Body.pushing { sink in
+        let known = try await body.forEachChunk(sink)
+        end.update { $0 = known }
+        return known
+      }
+      try await pushing(watched, sink)
+      return end.value
+    }
     return reply
   }
 }

@@ -10,9 +10,16 @@ struct SourceConformanceTests {
   private static let stalling = URL(filePath: "/conformance/stalling")
   private static let missing = URL(filePath: "/conformance/missing")
 
+  private static let end = Body.End(digests: [FileDigest(.sha256, bytes: Array(0..<32))], isUnconfirmed: true)
+
   private static func fake(_ content: [UInt8], _ change: (inout FakeSource.Script) -> Void = { _ in }) -> FakeSource {
     FakeSource([
-      url: [FakeSource.Script(content).with(change)],
+      url: [
+        FakeSource.Script(content).with {
+          ($0.trailerDigests, $0.endsUnconfirmed) = (end.digests, end.isUnconfirmed)
+          change(&$0)
+        }
+      ],
       stalling: [FakeSource.Script(content).holding(after: content.count / 2)],
       missing: [.status(404)],
     ])
@@ -24,7 +31,7 @@ struct SourceConformanceTests {
   ) -> SourceConformance {
     SourceConformance(
       source, url: url, content: content, supportsRanges: supportsRanges, stallingURL: stalling, missingURL: missing,
-      limit: limit, excluding: excluding)
+      end: end, limit: limit, excluding: excluding)
   }
 
   @Test(arguments: [16, 20_000, 1 << 20])
@@ -184,8 +191,7 @@ struct SourceConformanceTests {
       AlteredSource(base) { request, open in
         var reply = try await open(request)
         let body = reply.body
-        reply.body = Body(
-          file: "/nowhere/at/all", discard: { body.discard() }, push: { try await body.forEachChunk($0) })
+        reply.body = .pushing(file: "/nowhere/at/all", discard: { body.discard() }) { try await body.forEachChunk($0) }
         return reply
       }
     },
@@ -202,7 +208,7 @@ struct SourceConformanceTests {
       }
     },
     Flaw(rule: "sink-error-ends-the-transfer") { base in
-      AlteredSource(base, body: { body, sink in try? await body.forEachChunk(sink) })
+      AlteredSource(base, body: { body, sink in _ = try? await body.forEachChunk(sink) })
     },
     Flaw(rule: "sink-error-ends-the-transfer") { base in
       AlteredSource(
@@ -228,7 +234,7 @@ struct SourceConformanceTests {
         base,
         body: { body, sink in
           try Task.checkCancellation()
-          try await Task { try await body.forEachChunk(sink) }.value
+          _ = try await Task { try await body.forEachChunk(sink) }.value
         })
     },
     Flaw(rule: "cancelled-in-the-body", size: 1 << 20) { base in
@@ -245,7 +251,15 @@ struct SourceConformanceTests {
         guard request.url == stalling else { return try await open(request) }
         let body = try await open(request).body
         return SourceReply(
-          coverage: .whole, body: Body { sink in try await Task { try await body.forEachChunk(sink) }.value })
+          coverage: .whole, body: .pushing { sink in try await Task { try await body.forEachChunk(sink) }.value })
+      }
+    },
+    Flaw(rule: "end-is-reported") { base in
+      AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        let body = reply.body
+        reply.body = Body(discard: { body.discard() }) { sink in try await body.forEachChunk(sink) }
+        return reply
       }
     },
     Flaw(rule: "discard-ends-the-request") { base in
@@ -254,8 +268,8 @@ struct SourceConformanceTests {
         guard left.value > 0 else { throw DownloadError(.network, "every connection is in use") }
         let reply = try await open(request)
         var counted = reply
-        counted.body = Body(
-          discard: { left.update { $0 -= 1 } }, push: { sink in try await reply.body.forEachChunk(sink) })
+        counted.body = .pushing(discard: { left.update { $0 -= 1 } }) { sink in try await reply.body.forEachChunk(sink)
+        }
         return counted
       }
     },
@@ -303,7 +317,7 @@ struct SourceConformanceTests {
     AlteredSource(
       base,
       open: { request, open in try await Task { try await open(request) }.value },
-      body: { body, sink in try await Task { try await body.forEachChunk(sink) }.value })
+      body: { body, sink in _ = try await Task { try await body.forEachChunk(sink) }.value })
   }
 
   @Test(arguments: flaws)

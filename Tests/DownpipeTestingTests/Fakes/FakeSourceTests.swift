@@ -88,7 +88,7 @@ struct FakeSourceTests {
     #expect(received.value == 100)
     #expect(source.readers == 1)
     source.release()
-    try await task.value
+    _ = try await task.value
     #expect(received.value == Self.bytes.count)
     #expect(source.readers == 0)
   }

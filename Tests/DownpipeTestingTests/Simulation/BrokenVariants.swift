@@ -262,7 +262,7 @@ struct BrokenSource: Source, SourceSession {
       }
     case .ignoresCancellation:
       let executor = executor
-      reply.body = Body { sink in
+      reply.body = .pushing { sink in
         try await Task(executorPreference: executor) { try await body.forEachChunk(sink) }.value
       }
     default: break

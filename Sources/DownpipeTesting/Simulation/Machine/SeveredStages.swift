@@ -31,10 +31,10 @@ struct SeveredSource: Source {
       var reply = try await base.open(request)
       try process.checkAlive()
       let (body, process) = (reply.body, process)
-      reply.body = Body(file: body.file, discard: { body.discard() }) { sink in
+      reply.body = .pushing(file: body.file, discard: { body.discard() }) { sink in
         process.transferBegan(request.id)
         defer { process.transferEnded(request.id) }
-        try await SeveredSource.$isCounting.withValue(true) {
+        return try await SeveredSource.$isCounting.withValue(true) {
           try await body.forEachChunk { chunk in
             try process.checkAlive()
             try sink(chunk)

@@ -93,8 +93,8 @@ struct Attempt: Sendable {
       try await task.value
       return true
     case 6:
-      async let first: Void = reply.body.forEachChunk { _ in }
-      async let second: Void = reply.body.forEachChunk { _ in }
+      async let first = reply.body.forEachChunk { _ in }
+      async let second = reply.body.forEachChunk { _ in }
       do { try await first } catch is DownloadError {}
       try await second
       return true
