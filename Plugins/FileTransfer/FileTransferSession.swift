@@ -180,11 +180,11 @@
 
     /// - Parameter count: The number of bytes after which the connection is closed; `nil` for all that come.
     private func body(_ response: PendingResponse, _ count: Int64?, _ pace: TransferPace, limit: Int64?) -> Body {
-      Body(discard: { response.discard() }) { sink in
+      .pushing(discard: { response.discard() }) { sink in
         guard let count else { return try await response.push(into: sink, pace: pace, limit: limit) }
         do {
-          try await response.push(into: PrefixSink(count, sink).take, pace: pace, limit: nil)
-        } catch is PrefixSink.Full {}
+          return try await response.push(into: PrefixSink(count, sink).take, pace: pace, limit: nil)
+        } catch is PrefixSink.Full { return Body.End() }
       }
     }
 

@@ -172,9 +172,9 @@
       _ head: ResponseHead, _ response: PendingResponse, _ redirects: Redirects, pace: TransferPace
     ) throws(DownloadError) -> SourceReply {
       func body(limit: Int64?) -> Body {
-        Body(
-          discard: { response.discard() },
-          push: { sink in try await response.push(into: sink, pace: pace, limit: limit) })
+        .pushing(discard: { response.discard() }) { sink in
+          try await response.push(into: sink, pace: pace, limit: limit)
+        }
       }
       var reply = try SourceReply(
         httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(limit: nil),

@@ -75,11 +75,11 @@
         error.retryAfter = failure.retryAfter
         throw error
       }
-      let body =
+      let body: Body =
         failure == nil
-        ? Body(
-          discard: { response.discard() },
-          push: { sink in try await response.push(into: sink, pace: request.pace, limit: nil) }) : .empty
+        ? .pushing(discard: { response.discard() }) { sink in
+          try await response.push(into: sink, pace: request.pace, limit: nil)
+        } : .empty
       var reply = try SourceReply(httpStatus: head.status, headers: head.fields, url: request.url, body: body)
       reply.suggestedName = reply.suggestedName ?? location.key.split(separator: "/").last.map(String.init)
       if reply.coverage == .whole, let sum = head.fields["x-amz-checksum-sha256"],

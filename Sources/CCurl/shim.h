@@ -4,8 +4,10 @@
 // What Swift cannot import from libcurl: its variadic calls, and options that older versions do not have.
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -181,6 +183,67 @@ static inline curl_socket_t downpipe_get_socket(CURL *easy) {
 static inline void *downpipe_get_private(CURL *easy) {
   void *value = NULL;
   return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
+}
+
+// MARK: Closure alerts of TLS
+
+// The functions of OpenSSL are found in the process, whose libcurl has brought them: nothing is linked for them.
+#ifndef RTLD_DEFAULT
+#define RTLD_DEFAULT ((void *)0)
+#endif
+
+// Called when the other side has sent `close_notify`: after that no byte is missing (RFC 8446 §6.1).
+typedef void (*downpipe_closure_callback)(void *context, const void *connection);
+
+// Lives as long as the connections.
+typedef struct {
+  downpipe_closure_callback callback;
+  void *context;
+} downpipe_closure_watch;
+
+// Whether libcurl uses OpenSSL, and the functions found in the process are those of the same version.
+static inline int downpipe_has_closure_alerts(void) {
+  const curl_version_info_data *info = downpipe_version_info();
+  if (!info || !info->ssl_version || strncmp(info->ssl_version, "OpenSSL/", 8) != 0) return 0;
+  const char *(*version)(int) = (const char *(*)(int))dlsym(RTLD_DEFAULT, "OpenSSL_version");
+  if (!version || !dlsym(RTLD_DEFAULT, "SSL_CTX_set_info_callback") || !dlsym(RTLD_DEFAULT, "SSL_CTX_set_ex_data")
+      || !dlsym(RTLD_DEFAULT, "SSL_CTX_get_ex_data") || !dlsym(RTLD_DEFAULT, "SSL_get_SSL_CTX"))
+    return 0;
+  // “OpenSSL/3.0.15” and “OpenSSL 3.0.15 3 Sep 2024”.
+  const char *text = version(0), *number = info->ssl_version + 8;
+  return text && strncmp(text, "OpenSSL ", 8) == 0 && strncmp(text + 8, number, strlen(number)) == 0;
+}
+
+static inline void downpipe_tls_event(const void *connection, int event, int value) {
+  // SSL_CB_READ_ALERT, and the description 0 for close_notify.
+  if ((event & 0x4004) != 0x4004 || (value & 0xFF) != 0) return;
+  void *(*context_of)(const void *) = (void *(*)(const void *))dlsym(RTLD_DEFAULT, "SSL_get_SSL_CTX");
+  void *(*data_of)(const void *, int) = (void *(*)(const void *, int))dlsym(RTLD_DEFAULT, "SSL_CTX_get_ex_data");
+  if (!context_of || !data_of) return;
+  const downpipe_closure_watch *watch = (const downpipe_closure_watch *)data_of(context_of(connection), 0);
+  if (watch) watch->callback(watch->context, connection);
+}
+
+// Called by libcurl for each new connection. Index 0 of the data is for applications; libcurl has indices of its own.
+static inline CURLcode downpipe_watch_closure(CURL *easy, void *tls_context, void *watch) {
+  (void)easy;
+  int (*set_data)(void *, int, void *) = (int (*)(void *, int, void *))dlsym(RTLD_DEFAULT, "SSL_CTX_set_ex_data");
+  void (*set_callback)(void *, void (*)(const void *, int, int)) =
+      (void (*)(void *, void (*)(const void *, int, int)))dlsym(RTLD_DEFAULT, "SSL_CTX_set_info_callback");
+  if (set_data && set_callback && set_data(tls_context, 0, watch)) set_callback(tls_context, downpipe_tls_event);
+  return CURLE_OK;
+}
+
+// Calls back for closure alerts. Only if downpipe_has_closure_alerts().
+static inline CURLcode downpipe_set_closure_watch(CURL *easy, downpipe_closure_watch *watch) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, downpipe_watch_closure);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, watch);
+}
+
+// The TLS connection of a transfer, from a callback of it; NULL without TLS.
+static inline void *downpipe_get_tls_connection(CURL *easy) {
+  struct curl_tlssessioninfo *info = NULL;
+  return curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) == CURLE_OK && info ? info->internals : NULL;
 }
 
 // MARK: Multi handles

@@ -11,6 +11,8 @@
     private(set) var hasTransferCoding = false
     /// Whether there is a head that libcurl may follow up with another request.
     private var isHeadPending = false
+    /// Whether the body ends with its connection: it has neither a length nor chunks (RFC 9112 §6.3).
+    private var endsWithConnection = false
     /// How often the server or the proxy has asked for a password.
     private var questions = 0
     /// The transfer, while it sends a body.
@@ -49,8 +51,7 @@
     func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> Bool {
       // The next head has begun: without its end there is no response.
       if !transfer.hasHead, line.starts(with: "HTTP/".utf8) { isHeadPending = false }
-      // Trailers say nothing that a download needs, but libcurl keeps them.
-      let isEnd = collector.take(line)
+      let isEnd = transfer.hasHead ? takeTrailers(line) : collector.take(line)
       let maximumHeaderBytes = transfer.settings.maximumHeaderBytes
       if collector.bytes > maximumHeaderBytes {
         return transfer.stop(
@@ -86,6 +87,17 @@
       return deliver(status, in: transfer)
     }
 
+    /// Takes trailers. libcurl hands over several lines at once if they have come while the transfer was paused.
+    private func takeTrailers(_ lines: UnsafeRawBufferPointer) -> Bool {
+      var rest = lines[...]
+      while let end = rest.firstIndex(of: 0x0A) {
+        _ = collector.take(UnsafeRawBufferPointer(rebasing: rest[...end]))
+        rest = rest[(end + 1)...]
+      }
+      if !rest.isEmpty { _ = collector.take(UnsafeRawBufferPointer(rebasing: rest)) }
+      return false
+    }
+
     private func deliver(_ status: Int, in transfer: CurlTransfer) -> Bool {
       if collector.hidesTransferCoding {
         return transfer.stop(
@@ -97,6 +109,7 @@
       hasTransferCoding = head.fields["Transfer-Encoding"] != nil
       let hasLength = order.method != .head && TransferCodings.areIdentity(head.fields)
       let length = hasLength ? (try? ContentLength.parse(head.fields))?.bytes : nil
+      endsWithConnection = hasLength && length == nil && ![204, 304].contains(status)
       return transfer.deliver(head, length: length)
     }
 
@@ -113,6 +126,18 @@
       guard code == CURLE_OK, transfer.hasHead else { return .failure(HTTPFailure.error(code, transfer, self)) }
       if let length = transfer.length, transfer.received > length { return .failure(HTTPFailure.tooManyBytes) }
       return isBodyComplete(transfer) ? .success(()) : .failure(HTTPFailure.error(code, transfer, self))
+    }
+
+    /// HTTP/2 and later have an end of their own.
+    func bodyEnd(of transfer: CurlTransfer) -> Body.End {
+      var end = Body.End()
+      if !collector.fields.fields.isEmpty {
+        end.digests = ReprDigest.digests(inTrailer: collector.fields, isWholeContent: [200, 203].contains(status))
+      }
+      end.isUnconfirmed =
+        endsWithConnection && !transfer.hasClosureAlert && transfer.order.url.hasPrefix("https:")
+        && (transfer.handle?.number(CURLINFO_HTTP_VERSION) ?? 0) < Int(CURL_HTTP_VERSION_2_0)
+      return end
     }
 
     /// libcurl does not see a Content-Length with a blank before its colon.

@@ -107,6 +107,7 @@
       // With an empty value libcurl would remove a field of its own.
       let lines = fields.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
       transfer.set(CURLOPT_HTTPHEADER, lines, of: handle)
+      transfer.loop.closures.add(to: handle)
       sends(in: transfer)
       try prepareMethod(handle)
       if let signature = order.signature {

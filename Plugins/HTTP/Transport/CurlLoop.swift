@@ -21,6 +21,7 @@
     let connections: IdleConnections
     var sockets: OpenSockets { thread.sockets }
     let block = ChunkBlock()
+    private(set) lazy var closures = ClosureWatch(self)
     private var multi: UnsafeMutableRawPointer?
     private var transfers: [Order.ID: CurlTransfer] = [:]
     private var handles: [EasyHandle] = []
@@ -193,6 +194,11 @@
       if transfer.isOver, transfers.removeValue(forKey: transfer.order.id) != nil {
         thread.load.subtract(1, ordering: .relaxed)
       }
+    }
+
+    /// The server has sent the closure alert of TLS on a connection.
+    func closureAlert(on connection: UnsafeRawPointer) {
+      for transfer in transfers.values where transfer.tlsConnection == connection { transfer.hasClosureAlert = true }
     }
 
     /// A head waits for a short body, which is on its way.

@@ -31,11 +31,11 @@
       let pace: TransferPace
       /// The most bytes of the body; unlimited when `nil`.
       let limit: Int64?
-      let continuation: CheckedContinuation<Void, any Error>
+      let continuation: CheckedContinuation<Body.End, any Error>
 
       init(
         sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?,
-        continuation: CheckedContinuation<Void, any Error>
+        continuation: CheckedContinuation<Body.End, any Error>
       ) {
         self.sink = sink
         self.pace = pace

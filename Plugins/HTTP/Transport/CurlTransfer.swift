@@ -61,6 +61,10 @@
     /// The idle connection that libcurl has chosen cannot be used.
     private(set) var needsNewConnection = false
     private var connection: ConnectionKey?
+    /// The TLS connection; only compared with others, because libcurl may have released it.
+    private(set) var tlsConnection: UnsafeRawPointer?
+    /// Whether the server has sent the closure alert of TLS.
+    package internal(set) var hasClosureAlert = false
     /// Whether a data connection was closed with bytes of the server in it.
     package private(set) var leftBytesUnread = false
     private var waits = WaitGuard()
@@ -207,6 +211,8 @@
       }
       connection = key
       isConnected = true
+      tlsConnection = handle.flatMap { UnsafeRawPointer(downpipe_get_tls_connection($0.pointer)) }
+      hasClosureAlert = false
       if handler.waitsWithinCalls {
         if !hasOpenedSocket, let socket = connections.socket(of: key) { _ = loop.sockets.add(socket, of: order.id) }
         loop.sockets.keep(key.localPort, of: order.id)
@@ -310,7 +316,7 @@
         self.outcome = outcome
       case .pushing(let reader):
         phase = .over
-        reader.continuation.resume(with: outcome)
+        reader.continuation.resume(with: outcome.map { handler.bodyEnd(of: self) })
       case .draining(_, let continuation):
         phase = .over
         continuation?.resume()
@@ -327,7 +333,7 @@
         return self.outcome = outcome
       }
       guard var head = waitingHead.take() else { return }
-      head.body = held
+      head.body = (held, handler.bodyEnd(of: self))
       held = []
       phase = .over
       continuation.resume(returning: head)

@@ -64,11 +64,17 @@
 
     /// Interprets the end of a transfer that no callback has ended. The head may be delivered now.
     func end(_ code: CURLcode, of transfer: CurlTransfer) -> Result<Void, any Error>
+
+    /// What is known at the end of a body that has ended without an error.
+    func bodyEnd(of transfer: CurlTransfer) -> Body.End
   }
 
   extension ProtocolHandler {
     /// The default: `false`.
     package var waitsWithinCalls: Bool { false }
+
+    /// The default: nothing.
+    package func bodyEnd(of transfer: CurlTransfer) -> Body.End { Body.End() }
   }
 
   /// The head of a reply.
@@ -80,7 +86,7 @@
     /// What protocols without header fields say of the file.
     package var file: FileFacts?
     /// The whole body, if it has come with the head.
-    var body: [UInt8]?
+    var body: (bytes: [UInt8], end: Body.End)?
 
     package init(status: Int, fields: HeaderFields = HeaderFields(), file: FileFacts? = nil) {
       self.status = status

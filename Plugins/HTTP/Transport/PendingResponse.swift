@@ -13,7 +13,7 @@
     /// Why the response was ended before its body was read.
     private let end = Mutex<DownloadError?>(nil)
     /// The body, if it has come with the head and was not read. The thread has nothing of the response then.
-    private let body = Mutex<[UInt8]?>(nil)
+    private let body = Mutex<(bytes: [UInt8], end: Body.End)?>(nil)
     /// Keeps the threads running.
     private let session: any AnyObject & Sendable
 
@@ -40,8 +40,10 @@
       return head
     }
 
-    /// Pushes the body and returns after its last byte.
-    package func push(into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?) async throws {
+    /// Pushes the body and returns after its last byte, with what is known then.
+    @discardableResult package func push(
+      into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?
+    ) async throws -> Body.End {
       // The reply may be released while its body is read.
       defer { withExtendedLifetime(self) {} }
       try Task.checkCancellation()
@@ -49,10 +51,11 @@
       if let whole = body.withLock({ $0.take() }) {
         // As if the thread had it still.
         if thread.isClosed { throw Self.shutDown }
-        return try Self.push(whole, into: sink, pace: pace, limit: limit)
+        try Self.push(whole.bytes, into: sink, pace: pace, limit: limit)
+        return whole.end
       }
       defer { isOver.store(true, ordering: .relaxed) }
-      try await untilCancelled { continuation in
+      return try await untilCancelled { continuation in
         let reader = CurlThread.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
         return thread.send(.read(id, reader)) ? nil : { continuation.resume(throwing: Self.shutDown) }
       }

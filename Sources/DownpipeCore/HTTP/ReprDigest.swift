@@ -34,6 +34,16 @@ package enum ReprDigest {
     return found
   }
 
+  /// Returns the digests in a trailer section. Only `Repr-Digest` and `Content-Digest` are defined for it (RFC 9530, and RFC
+  /// 9110 §6.5.1).
+  package static func digests(inTrailer fields: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
+    digests(
+      in: HeaderFields(
+        fields.fields.filter { field in
+          ["Repr-Digest", "Content-Digest"].contains { field.name.caseInsensitivelyEquals($0) }
+        }), isWholeContent: isWholeContent)
+  }
+
   /// Parses the byte sequences of a structured dictionary, `sha-256=:…:, sha-512=:…:`. A malformed dictionary has none.
   private static func parse(_ field: String) -> [FileDigest] {
     (StructuredField.dictionary(field) ?? []).compactMap { key, member in

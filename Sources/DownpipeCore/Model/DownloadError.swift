@@ -58,6 +58,12 @@ public struct DownloadError: Error, Sendable {
     /// The file consists of coded bytes, because nothing here decodes their content coding. It is in an event only: the
     /// download finishes.
     public static let keptContentCoding = Code("keptContentCoding")
+    /// The end of the file is unconfirmed: the connection ended without the sign of TLS that excludes a cut, and nothing else
+    /// proves that the file is complete. It is in an event only: the download finishes.
+    public static let unconfirmedEnd = Code("unconfirmedEnd")
+    /// The connection ended without the sign of TLS that excludes a cut, and a second fetch has brought the same bytes. It is
+    /// in an event only: the download finishes.
+    public static let comparedEnd = Code("comparedEnd")
     /// The body is shorter or longer than announced.
     public static let lengthMismatch = Code("lengthMismatch")
     /// The digest of the bytes differs from the expected one.

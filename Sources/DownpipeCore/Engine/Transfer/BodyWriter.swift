@@ -19,6 +19,8 @@ final class BodyWriter: CheckpointedWriter {
   private let book: CheckpointBook
   private let position: Atomic<Int64>
   private let checkpoints: CheckpointRequests
+  /// What the source knew at the end of the body.
+  let bodyEnd = Mutex(Body.End())
 
   init(
     partial: any Partial, run: Run, book: CheckpointBook, _ bounds: BodyBounds, replacement: Adoption? = nil

@@ -80,6 +80,7 @@ extension Transfer {
         throw change?.described(by: error) ?? error
       }
       if writer.hasReplaced { bounds.replaced(from: writer.compareUntil, length: reply.length) }
+      try await checkEnd(writer.bodyEnd.withLock { $0 }, of: asked, within: bounds, at: offset, of: partial)
     }
     try bounds.checkEnd(at: offset)
     // The expected size is that of the decoded file, which is checked after the decoding.
@@ -148,13 +149,13 @@ extension Transfer {
       }
     }
     if book.isTooSmall(writer) {
-      try await body.forEachChunk { try writer.take($0) }
+      writer.noteEnd(try await body.forEachChunk { try writer.take($0) })
     } else {
       try await following.receiving {
         try await book.committing(
           writer, of: partial, adopting: writer.start < writer.compareUntil ? adoption : nil
         ) {
-          try await body.forEachChunk { try writer.take($0) }
+          writer.noteEnd(try await body.forEachChunk { try writer.take($0) })
         }
       }
     }
