@@ -49,6 +49,14 @@ struct JSONOutputTests {
           + #"{"algorithm":"crc32","digest":null,"source":"pieces"}]}"#))
   }
 
+  @Test("A finished download says that its end is unconfirmed")
+  func unconfirmedEnd() throws {
+    var result = Samples.result(bytes: 2048)
+    let line = JSONOutput.line(result)
+    result.isEndUnconfirmed = true
+    #expect(JSONOutput.line(result) == line.dropLast() + #","end":"unconfirmed"}"#)
+  }
+
   @Test("The line of a failed download has the error")
   func failed() throws {
     let error = DownloadError(.httpStatus, "the server answered 404", stage: "HTTPSource", httpStatus: 404)

@@ -45,6 +45,7 @@ struct JSONOutput: RunOutput {
       "bytesFetched": result.bytesFetched, "error": result.error.map(StatusLine.error),
     ]
     if !result.verified.isEmpty { object.add("verified", result.verified.map(StatusLine.verified)) }
+    if result.isEndUnconfirmed { object.add("end", "unconfirmed") }
     return object.json
   }
 }

@@ -43,6 +43,8 @@ struct DownloadResult {
   var error: DownloadError?
   /// Whether an earlier command had finished the download.
   var wasFinishedBefore = false
+  /// Whether the file may be incomplete: its body ended with a connection of TLS, without the sign that excludes a cut.
+  var isEndUnconfirmed = false
 
   var isFinished: Bool { error == nil }
 }

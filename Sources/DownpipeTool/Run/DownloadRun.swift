@@ -90,8 +90,10 @@ struct DownloadRun: Sendable {
     }
 
     // As the changes: its end is that of the downloader.
-    let refusals = showsCodings ? downloader.refusals() : nil
-    let notices = Task { if let refusals { await Notices(monitor: monitor).show(refusals) } }
+    let refusals = downloader.refusals()
+    let shown: Set<DownloadError.Code> = showsCodings ? [.keptContentCoding, .unconfirmedEnd] : [.unconfirmedEnd]
+    let notices = Task { await Notices(monitor: monitor, codes: shown).show(refusals) }
+    downloader.noteRefusals(monitor.unconfirmedEnds.note)
 
     return try await withThrowingTaskGroup(of: Step.self) { group in
       group.addTask { await interruption.wait() ? .interrupted : .nothing }

@@ -17,6 +17,8 @@ actor RunMonitor {
   private var tally: Tally
   /// How many downloads had rules that the command was not given; see ``TrustSource``.
   private(set) var untrusted = 0
+  /// Noted by the downloader before it tells that such a download has finished.
+  nonisolated let unconfirmedEnds = UnconfirmedEnds()
   private var output: any RunOutput & Sendable
   private var news = StateNews()
   private var lastChange = Date()
@@ -81,6 +83,8 @@ actor RunMonitor {
 
   /// Counts and shows a result; a second one of the same download is ignored.
   func close(_ result: DownloadResult) throws {
+    var result = result
+    result.isEndUnconfirmed = result.isFinished && unconfirmedEnds.contains(result.id)
     guard let identity = DownloadIdentity(result.id), open.remove(identity.bits) != nil else { return }
     news.forget(result.id)
     tally.count(result)

@@ -17,6 +17,7 @@ final class WorkLog: Observer {
     var number = 0
     var start: Int64 = 0
     var received: Int64 = 0
+    var isEndUnconfirmed = false
   }
 
   let name = "WorkLog"
@@ -38,6 +39,7 @@ final class WorkLog: Observer {
       guard let attempt, case .state(let entered) = event.kind, var result = result(event, entered) else { continue }
       (result.attempts, result.resumedFrom) = (attempt.number, attempt.start)
       result.bytesFetched = max(0, attempt.received - attempt.start)
+      result.isEndUnconfirmed = result.isFinished && attempt.isEndUnconfirmed
       let tally = state.withLock { [result] counts in
         counts.tally.count(result)
         return counts.tally
@@ -85,6 +87,7 @@ extension WorkLog.Counts {
       let number = max(attempts[event.id]?.number ?? 0, error.attempt ?? 0)
       attempts[event.id]?.number = number
     case .progress(let progress): attempts[event.id]?.received = progress.received
+    case .refused(let error) where error.code == .unconfirmedEnd: attempts[event.id]?.isEndUnconfirmed = true
     default: break
     }
     return nil

@@ -11,6 +11,8 @@ final class EventHub: Sendable {
     var changes: [WeakBuffer] = []
     /// The watchers of ``DownloadEvent/Kind/refused(_:)`` alone, which are no reason to create any other event.
     var ofRefusals: [Watcher] = []
+    /// Called within the publication of ``DownloadEvent/Kind/refused(_:)``.
+    var refusalNotes: [@Sendable (DownloadEvent) -> Void] = []
     var isFinished = false
     /// How many watchers of all downloads there have been, including those that have ended.
     var watchersOfAll = 0
@@ -62,7 +64,8 @@ final class EventHub: Sendable {
 
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
     if case .refused = kind {
-      let watchers = state.withLock { $0.ofRefusals }
+      let (watchers, notes) = state.withLock { ($0.ofRefusals, $0.refusalNotes) }
+      for note in notes { note(event(run.read { $0.request }, kind)) }
       for watcher in watchers { watcher.stream.yield(event(run.read { $0.request }, kind)) }
     }
     let isState = if case .state = kind { true } else { false }
@@ -180,6 +183,12 @@ final class EventHub: Sendable {
     } removing: { state, token in
       state.observers.removeAll { $0.token == token }
     }.stream
+  }
+
+  /// Calls back for each ``DownloadEvent/Kind/refused(_:)`` of any download, before a later event of the same download is
+  /// published.
+  func noteRefusals(_ note: @escaping @Sendable (DownloadEvent) -> Void) {
+    state.withLock { $0.refusalNotes.append(note) }
   }
 
   /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers the newest 256 for a slow
