@@ -4,7 +4,8 @@ package import Foundation
 /// The effect of a lifecycle event on the records in a phase, as SQL.
 ///
 /// The SQL is derived by applying ``DownloadRecord/apply(_:)`` to three records, so that the lifecycle is defined in one
-/// place only: one with a value in every column, an empty one, and one with an artifact in its place that replaces none.
+/// place only: one with a value in every column, an empty one, and one with an artifact in its place that replaces none, and
+/// with two versions of its file.
 package struct EventEffect: Sendable {
   package let next: DownloadState.Phase
   /// Such as `phase = 'waiting', error = NULL`.
@@ -16,8 +17,8 @@ package struct EventEffect: Sendable {
   /// Whether that is so only for records whose artifact is in its place, see ``isPlaced``.
   package let needsPlacedRecord: Bool
 
-  /// The condition for an artifact in its place: only such a one has a time.
-  package static let isPlaced = "artifact_modified_at IS NOT NULL"
+  /// The condition for an artifact in its place, which has a time, and for a second partial.
+  package static let isPlaced = "(artifact_modified_at IS NOT NULL OR versions IS NOT NULL)"
 
   /// The effects of all events, for the phases in which they are legal.
   package static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
@@ -64,6 +65,7 @@ package struct EventEffect: Sendable {
     }
     var placed = Self.full(phase)
     placed.earlierArtifact = nil
+    placed.versions = VersionLog(isInSecond: true, hasOther: true, earlier: placed.checkpoint)
     var moved = placed
     moved.apply(event)
     needsPlacedRecord = try RecordColumns.all.contains { column in

@@ -218,6 +218,7 @@ package enum RecordColumns {
     .optional("marks", .checkpoint, { $0.checkpoint.marks.unlessEmpty }, { $0.checkpoint.marks = $1 }),
     .optional(
       "is_complete", .checkpoint, { $0.checkpoint.isComplete ? true : nil }, { $0.checkpoint.isComplete = $1 }),
+    .json("versions", .checkpoint, { VersionText($0.versions) }, { $0.versions = $1.log }),
     .optional("fresh_until", .checkpoint, { $0.checkpoint.freshUntil }, { $0.checkpoint.freshUntil = $1 }),
   ]
 
@@ -263,7 +264,7 @@ package enum RecordColumns {
   package static let ranking = all.filter { rankingNames.contains($0.name) }
   private static let rankingNames: Set<String> = [
     "generation", "id", "arrival", "created_at", "rank", "total", "expected_size", "size_hint", "deadline",
-    "metadata",
+    "metadata", "versions",
   ]
 
   /// The columns of a request on which the work of a run, or the place of its file, depends; steps, mirrors and metadata,

@@ -18,7 +18,9 @@ struct ScopedStore: StorageWrapper {
 
   /// Partials of a command without a ledger have names of their own: the folder may have those of a ledger.
   private func own(_ key: PartialKey) -> PartialKey {
-    hasLedger ? key : PartialKey(id: key.id, generation: Int64(getpid()) << 32 | key.generation & 0xFFFF_FFFF)
+    hasLedger
+      ? key
+      : PartialKey(id: key.id, generation: Int64(getpid()) << 32 | key.generation & 0xFFFF_FFFF, isSecond: key.isSecond)
   }
 
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {

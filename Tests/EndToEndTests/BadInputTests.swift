@@ -93,7 +93,7 @@ extension EndToEnd {
         codes: ["invalidResponse", "network"]),
       Hostile(
         name: "unasked range",
-        reply: "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-4/5\r\nContent-Length: 5\r\n\r\nhello",
+        reply: "HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-4/9\r\nContent-Length: 5\r\n\r\nhello",
         codes: ["wrongRange"]),
     ]
 

@@ -81,7 +81,7 @@ extension EndToEnd {
       return "a mix of \(bytes.count) bytes: \(runs.prefix(20).map { "\($0.word) from \($0.start)" })"
     }
 
-    @Test("the file is the new one or the old one", arguments: Tag.allCases, Size.allCases)
+    @Test("the file is the new one or the old one, or none", arguments: Tag.allCases, Size.allCases)
     func neverAMix(tag: Tag, size: Size) async throws {
       let new = Self.new(size)
       // At once, because they mostly wait for their servers.
@@ -90,6 +90,8 @@ extension EndToEnd {
           for ignoresIfRange in [false, true] {
             group.addTask {
               let (file, status) = try await download(tag, size, before: number, ignoresIfRange: ignoresIfRange)
+              // What contradicts the bytes on disk is refused: other bytes under the same tag, a shorter file without a date.
+              if status.error?.code == .contentChanged, file == nil { return }
               #expect(status.state.phase == .finished, "request \(number), \(ignoresIfRange): \(status.state)")
               let kind = Self.describe(file ?? [], new)
               #expect(kind == "new" || kind == "old", "request \(number), \(ignoresIfRange): \(kind)")

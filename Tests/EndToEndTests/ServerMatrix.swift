@@ -97,7 +97,7 @@ extension ServerMatrix.Cell {
     return switch fate {
     case .same, .otherBytes: 100 * unit
     case .longer: 130 * unit
-    case .shorter: 70 * unit
+    case .shorter: 60 * unit
     }
   }
 

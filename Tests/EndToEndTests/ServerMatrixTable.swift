@@ -15,11 +15,11 @@ extension ServerMatrix {
     case compares
     /// The same with a whole body, after `rangeIgnored`.
     case ignored
-    /// The bytes on disk are discarded, and the body starts at the first byte.
-    case startsOver(DownloadError.Code)
+    /// The body is another version of the file, which is fetched beside the bytes on disk.
+    case replaces
     /// The body is compared with the bytes on disk, the 5 units after them are appended, and the server is asked again.
     case takesPart
-    /// The bytes on disk stay, and the whole file is requested at once.
+    /// The bytes on disk stay, and the whole file is requested at once. A whole body fails the attempt.
     case refuses(DownloadError.Code)
     /// The attempt fails.
     case fails(DownloadError.Code)
@@ -28,61 +28,61 @@ extension ServerMatrix {
   /// The outcomes for sameStrong, sameWeak, changed and absent, for a file of the same size.
   static let table: [OnDisk: [Answer: [Outcome]]] = [
     .nothing: [
-      .whole200: every(.takes), .right206: every(.fails(.wrongRange)), .wrongStart206: every(.fails(.wrongRange)),
+      // A 206 from the first byte to the last is the whole file.
+      .whole200: every(.takes), .right206: every(.takes), .wrongStart206: every(.fails(.wrongRange)),
       .wrongEnd206: every(.fails(.unreadableRange)), .shortEnd206: every(.fails(.wrongRange)),
-      .part206: every(.fails(.wrongRange)), .wrongTotal206: every(.fails(.wrongRange)),
+      .part206: every(.fails(.wrongRange)), .wrongTotal206: resizedWhole,
       .multipart206: every(.fails(.multipartRange)), .unreadable206: every(.fails(.unreadableRange)),
       .encoded206: every(.fails(.wrongRange)),
       .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: status,
       .unsatisfiable416WithoutTotal: status, .unavailable503: status,
     ],
     .some: [
-      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .whole200: replacing,
       .right206: compared, .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: tooShort, .part206: part,
-      .wrongTotal206: every(.fails(.sizeChanged)), .multipart206: every(.refuses(.multipartRange)),
+      .wrongTotal206: every(.refuses(.contentChanged)), .multipart206: every(.refuses(.multipartRange)),
       .unreadable206: every(.refuses(.unreadableRange)), .encoded206: every(.refuses(.wrongContentCoding)),
-      .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
-      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+      .notModified304: status, .notFound404: refused, .precondition412: refused, .unsatisfiable416: unsatisfiable,
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: refused,
     ],
     .all: [
-      .whole200: [.isComplete, .ignored, .startsOver(.contentChanged), .ignored],
+      .whole200: replacing,
       .right206: compared, .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: tooShort,
       // No bytes are left after the compared ones: this is the right range.
       .part206: compared, .wrongTotal206: compared,
       .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
       .encoded206: every(.refuses(.wrongContentCoding)),
-      .notModified304: status, .notFound404: status, .precondition412: status,
+      .notModified304: status, .notFound404: refused, .precondition412: refused,
       .unsatisfiable416: [
-        .isComplete, .refuses(.rangeNotSatisfiable), .fails(.contentChanged), .refuses(.rangeNotSatisfiable),
+        .isComplete, .refuses(.rangeNotSatisfiable), .refuses(.contentChanged), .refuses(.rangeNotSatisfiable),
       ],
-      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: refused,
     ],
     .more: [
-      .whole200: [
-        .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
-      ],
+      .whole200: every(.refuses(.contentChanged)),
       // The file ends before the requested range: no 206 can say that.
       .right206: every(.refuses(.unreadableRange)), .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
       .part206: every(.refuses(.unreadableRange)), .wrongTotal206: compared,
       .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
       .encoded206: every(.refuses(.unreadableRange)),
-      .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
-      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+      .notModified304: status, .notFound404: refused, .precondition412: refused, .unsatisfiable416: unsatisfiable,
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: refused,
     ],
   ]
 
   /// The differences for a longer file.
   static let longer: [OnDisk: [Answer: [Outcome]]] = [
+    .nothing: [.whole200: resizedWhole, .right206: resizedWhole],
     .some: resized,
     .all: [
-      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .whole200: replacing,
       .part206: part, .unsatisfiable416: unsatisfiable,
     ],
     .more: [
-      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .whole200: replacing,
       .right206: compared, .shortEnd206: tooShort, .part206: part,
       .encoded206: every(.refuses(.wrongContentCoding)),
     ],
@@ -90,34 +90,41 @@ extension ServerMatrix {
 
   /// The differences for a shorter file.
   static let shorter: [OnDisk: [Answer: [Outcome]]] = [
+    .nothing: [.whole200: resizedWhole, .right206: resizedWhole],
     .some: resized,
     .all: [
-      .whole200: [
-        .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
-      ],
+      .whole200: every(.refuses(.contentChanged)),
       .right206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
       .part206: every(.refuses(.unreadableRange)), .encoded206: every(.refuses(.unreadableRange)),
       .unsatisfiable416: unsatisfiable,
     ],
   ]
 
+  /// No bytes are on disk, but the head of the first reply has told the size.
+  private static let resizedWhole: [Outcome] = [
+    .fails(.contentChanged), .fails(.contentChanged), .takes, .fails(.contentChanged),
+  ]
+
+  /// A 200 may be the range that was requested: another version begins with another request.
+  private static let replacing: [Outcome] = [.ignored, .ignored, .refuses(.contentChanged), .ignored]
+
   private static let resized: [Answer: [Outcome]] = [
-    .whole200: [
-      .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
-    ],
-    .right206: every(.fails(.sizeChanged)), .shortEnd206: every(.fails(.sizeChanged)),
-    .part206: every(.fails(.sizeChanged)),
+    .whole200: every(.refuses(.contentChanged)),
+    .right206: every(.refuses(.contentChanged)), .shortEnd206: every(.refuses(.contentChanged)),
+    .part206: every(.refuses(.contentChanged)),
   ]
 
   /// A strong validator does not replace the comparison: some servers keep it while the file changes.
-  private static let compared: [Outcome] = [.compares, .compares, .fails(.contentChanged), .compares]
-  private static let part: [Outcome] = [.takesPart, .takesPart, .fails(.contentChanged), .takesPart]
+  private static let compared: [Outcome] = [.compares, .compares, .refuses(.contentChanged), .compares]
+  private static let part: [Outcome] = [.takesPart, .takesPart, .refuses(.contentChanged), .takesPart]
   private static let tooShort: [Outcome] = [
-    .refuses(.wrongRangeEnd), .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
+    .refuses(.wrongRangeEnd), .refuses(.wrongRangeEnd), .refuses(.contentChanged), .refuses(.wrongRangeEnd),
   ]
   private static let status: [Outcome] = every(.fails(.httpStatus))
+  /// A status that may be about the range alone.
+  private static let refused: [Outcome] = every(.refuses(.rangeRefused))
   private static let unsatisfiable: [Outcome] = [
-    .refuses(.rangeNotSatisfiable), .refuses(.rangeNotSatisfiable), .fails(.contentChanged),
+    .refuses(.rangeNotSatisfiable), .refuses(.rangeNotSatisfiable), .refuses(.contentChanged),
     .refuses(.rangeNotSatisfiable),
   ]
 
@@ -126,7 +133,9 @@ extension ServerMatrix {
 
 extension ServerMatrix.Cell {
   /// What a correct client does with the second reply.
-  var outcome: ServerMatrix.Outcome? {
+  var outcome: ServerMatrix.Outcome? { outcome(answer, fate) }
+
+  private func outcome(_ answer: ServerMatrix.Answer, _ fate: ServerMatrix.Fate) -> ServerMatrix.Outcome? {
     let special: [ServerMatrix.OnDisk: [ServerMatrix.Answer: [ServerMatrix.Outcome]]] =
       switch fate {
       case .same, .otherBytes: [:]
@@ -140,7 +149,20 @@ extension ServerMatrix.Cell {
   /// The same for a request of the whole file.
   var outcomeOfWhole: ServerMatrix.Outcome? {
     if onDisk == .nothing { return outcome }
-    if answer == .whole200 { return outcome == .ignored ? .compares : outcome }
+    switch answer {
+    case .whole200, .right206, .wrongTotal206:
+      // A 206 from the first byte to the last is the whole file.
+      let size = answer == .wrongTotal206 ? 200 * unit : self.size
+      let hasOtherSize = size < have || total.map { $0 != size } ?? false
+      switch relation {
+      // A shorter file needs a later date.
+      case .changed: return size >= have || kind == .date ? .replaces : .fails(.contentChanged)
+      case .sameStrong, .sameWeak, .absent:
+        if hasOtherSize { return .fails(.contentChanged) }
+        return relation == .sameStrong && size == have ? .isComplete : .compares
+      }
+    default: break
+    }
     // The request had no range, so the range of the reply is neither right nor wrong.
     let row = ServerMatrix.table[.nothing]?[answer]
     guard case .fails(let code) = row?.first else { return nil }

@@ -33,6 +33,8 @@ struct ServerMatrixClient {
   private let cell: ServerMatrix.Cell
   private let policy: Policy
   private var have: Int64 = 0
+  /// Those that a restart has given up are there until the next attempt has ended.
+  private var onDisk: Int64 = 0
   private var total: Int64?
   private var believesRanges = true
   private(set) var trace = ServerMatrixTrace()
@@ -45,7 +47,7 @@ struct ServerMatrixClient {
     self.policy = policy
     ask()
     trace.notes.append(.failed(.network, nil))
-    have = cell.have
+    (have, onDisk) = (cell.have, cell.have)
     total = cell.total
     ask()
     switch start == nil ? cell.outcomeOfWhole : cell.outcome {
@@ -54,22 +56,19 @@ struct ServerMatrixClient {
     case .compares: if start == nil { compareWhole() } else { compare() }
     case .ignored:
       trace.notes.append(.refused(.rangeIgnored))
-      believesRanges = false
-      compareWhole()
-    case .startsOver(let code): trace.notes.append(.restarted(code))
+      if cell.fits { break }
+      refuse(.contentChanged)
+    case .replaces: trace.notes.append(.restarted(.contentChanged))
     case .takesPart:
       compare()
       if cell.fits {
-        have += 5 * cell.unit
+        (have, onDisk) = (have + 5 * cell.unit, have + 5 * cell.unit)
         continueWithAGoodServer()
       }
-    case .refuses(let code):
-      trace.notes.append(.refused(code))
-      believesRanges = false
-      continueWithAGoodServer()
+    case .refuses(let code): refuse(code)
     case .fails(let code):
       trace.notes.append(.failed(code, status(with: code)))
-      if code == .contentChanged || code == .sizeChanged { have = 0 }
+      if code == .contentChanged { (have, total) = (0, nil) }
       continueWithAGoodServer()
     case nil: break
     }
@@ -99,51 +98,55 @@ struct ServerMatrixClient {
 
   private mutating func ask() {
     trace.asked.append(
-      .init(range: start.map { "bytes=\($0)-" }, ifRange: start == nil ? nil : cell.ifRange, onDisk: have))
+      .init(range: start.map { "bytes=\($0)-" }, ifRange: start == nil ? nil : cell.ifRange, onDisk: onDisk))
+  }
+
+  /// A range cannot be used: the whole file is requested in the same attempt.
+  private mutating func refuse(_ code: DownloadError.Code) {
+    trace.notes.append(.refused(code))
+    believesRanges = false
+    continueWithAGoodServer()
+  }
+
+  /// What the server sends contradicts the bytes on disk, which stay. The user restarts the download.
+  private mutating func fail() {
+    trace.notes.append(.failed(.contentChanged, nil))
+    (have, total) = (0, nil)
+    continueWithAGoodServer()
   }
 
   /// From here on, the server replies correctly.
   private mutating func continueWithAGoodServer() {
     let start = start
     ask()
-    if have == 0 { return }
-    guard let start, cell.relation != .changed else { return takeWhole(instead: start != nil) }
-    if start >= cell.size {
-      trace.notes.append(.refused(.rangeNotSatisfiable))
-      believesRanges = false
-      return continueWithAGoodServer()
+    let hasOtherSize = cell.size < have || total.map { $0 != cell.size } ?? false
+    if have == 0 {
+      if hasOtherSize, cell.relation != .changed { fail() }
+      return
     }
-    if cell.size < have || total.map({ $0 != cell.size }) ?? false { return begin(after: .sizeChanged) }
+    guard let start, cell.relation != .changed else { return takeWhole(hasOtherSize, instead: start != nil) }
+    if start >= cell.size { return refuse(.rangeNotSatisfiable) }
+    if hasOtherSize { return refuse(.contentChanged) }
     compare()
   }
 
   /// A whole body, with bytes on disk.
-  private mutating func takeWhole(instead ofARange: Bool) {
-    if cell.relation == .changed {
-      trace.notes.append(.restarted(.contentChanged))
-    } else if cell.size < have || total.map({ $0 != cell.size }) ?? false {
-      trace.notes.append(.restarted(.sizeChanged))
+  private mutating func takeWhole(_ hasOtherSize: Bool, instead ofARange: Bool) {
+    if cell.relation == .changed, cell.size >= have || cell.kind == .date {
+      if ofARange { refuse(.contentChanged) } else { trace.notes.append(.restarted(.contentChanged)) }
+    } else if cell.relation == .changed || hasOtherSize {
+      if ofARange { refuse(.contentChanged) } else { fail() }
     } else if cell.relation == .sameStrong, cell.size == have {
       keepsWhatIsOnDisk = true
     } else {
       if ofARange { trace.notes.append(.refused(.rangeIgnored)) }
-      compareWhole()
+      if !cell.fits, ofARange { refuse(.contentChanged) } else { compareWhole() }
     }
   }
 
-  /// A whole body is compared with the bytes on disk, and takes their place if it differs.
-  private mutating func compareWhole() {
-    if !cell.fits { trace.notes.append(.restarted(.contentChanged)) }
-  }
+  /// A whole body is compared with the bytes on disk.
+  private mutating func compareWhole() { if !cell.fits { fail() } }
 
   /// A part is compared with the bytes on disk.
-  private mutating func compare() {
-    if !cell.fits { begin(after: .contentChanged) }
-  }
-
-  private mutating func begin(after code: DownloadError.Code) {
-    trace.notes.append(.failed(code, nil))
-    have = 0
-    continueWithAGoodServer()
-  }
+  private mutating func compare() { if !cell.fits { refuse(.contentChanged) } }
 }

@@ -8,6 +8,8 @@ import DownpipePOSIX
 /// distinguish `A` and `a`. An id that is too long for one name is split into folders whose names end in `+`, a
 /// character that no other name contains. So each id has a name of its own, and the id can be read from the name.
 enum PartialName {
+  /// The end of the stem of a download's second partial.
+  private static let second = ".second"
   /// The suffix of a partial's name.
   static let suffix = ".part"
   /// The longest id that the core allows, in bytes.
@@ -28,7 +30,7 @@ enum PartialName {
     guard !id.isEmpty, id.utf8.count <= maximumIDLength else {
       throw DownloadError(.invalidRequest, "a download's id must have 1 to \(maximumIDLength) bytes: choose another id")
     }
-    return escaped(id) + ".\(key.generation)"
+    return escaped(id) + ".\(key.generation)" + (key.isSecond ? second : "")
   }
 
   /// The escaped text as a relative path.
@@ -66,10 +68,12 @@ enum PartialName {
     }
     guard let last = parts.last, last.hasSuffix(suffix) else { return nil }
     text += last.dropLast(suffix.count)
+    let isSecond = text.hasSuffix(second)
+    if isSecond { text.removeLast(second.count) }
     guard let dot = text.lastIndex(of: "."), let generation = Int64(text[text.index(after: dot)...]),
       let id = unescaped(text[..<dot])
     else { return nil }
-    let key = PartialKey(id: DownloadID(id), generation: generation)
+    let key = PartialKey(id: DownloadID(id), generation: generation, isSecond: isSecond)
     // Refuses other spellings of the same key, such as "+5" or "%61".
     return (try? Self.path(of: key)) == path ? key : nil
   }

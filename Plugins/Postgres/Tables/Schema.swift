@@ -11,6 +11,7 @@
     /// The version of the tables that this program makes.
     static let version = 4
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
+    /// Those before version 4 do not know of second partials: the marks of a checkpoint tell them that its bytes are not in the first.
     static let oldest = 1
 
     /// The columns of `download`, with their types.
@@ -57,7 +58,7 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents, verified]
+    static let migrations: [[String]] = [first, rates, dependents, versions]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -83,13 +84,10 @@
     /// So that all waiting downloads can be read without the others.
     private static let dependents = ["CREATE INDEX download_dependent ON download (\(order)) WHERE \(isDependent)"]
 
-    /// New tables have the columns already.
-    private static let verified = [
-      """
-      ALTER TABLE download ADD COLUMN IF NOT EXISTS versions text COLLATE "C",
-        ADD COLUMN IF NOT EXISTS verified text COLLATE "C"
-      """
-    ]
+    /// New tables have the columns.
+    private static let versions = ["versions", "verified"].map {
+      "ALTER TABLE download ADD COLUMN IF NOT EXISTS \($0) text COLLATE \"C\""
+    }
 
     private static var first: [String] {
       let lines = columns.map { name, type in

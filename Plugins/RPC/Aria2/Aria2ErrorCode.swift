@@ -35,7 +35,8 @@ enum Aria2ErrorCode: Int {
         default: .badResponse
         }
       case .network, .offline, .tls, .tooManyOpenFiles: .network
-      case .rangeIgnored, .rangeNotSatisfiable, .wrongRange, .wrongRangeEnd, .multipartRange, .unreadableRange:
+      case .rangeIgnored, .rangeRefused, .rangeNotSatisfiable, .wrongRange, .wrongRangeEnd, .multipartRange,
+        .unreadableRange:
         .cannotResume
       case .noSpace: .noSpace
       case .inUse: .sameFile

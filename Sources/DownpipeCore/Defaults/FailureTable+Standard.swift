@@ -2,7 +2,7 @@ extension FailureTable {
   /// The default table of ``Retry``, with a row for every ``DownloadError/Code`` and every HTTP status registered with
   /// IANA (RFC 9110 and its successors).
   ///
-  /// A restart discards bytes, so it is used only if the stored bytes are of no use. A file that is proved wrong twice
+  /// A restart discards bytes, so it is used only if the stored bytes are proved wrong. A file that is proved wrong twice
   /// in a row, by its digest or by its decoding, fails the download: it is then most likely wrong on the server.
   public static let standard = FailureTable(
     codes + informational + successful + redirections + clientErrors + serverErrors + [
@@ -23,14 +23,15 @@ extension FailureTable {
     Row(.code(.tooManyRedirects), .giveUp, because: "the same request leads into the same loop"),
     Row(.code(.insecureRedirect), .giveUp, because: "the server redirects to http every time"),
     Row(.code(.privateAddress), .giveUp, because: "the source blocks the address every time"),
-    Row(.code(.contentChanged), .restart, because: "the bytes on disk are from a file that the server no longer has"),
-    Row(.code(.sizeChanged), .restart, because: "the bytes on disk are from a file that the server no longer has"),
+    Row(.code(.contentChanged), .refresh, because: "the link may have expired; a restart by hand takes the new thing"),
+    Row(.code(.sizeChanged), .refresh, because: "the link may have expired; a restart by hand takes the new thing"),
     Row(.code(.unproven), .resume, because: "the next attempt compares the bytes on disk with the whole file"),
     Row(.code(.wrongRange), .resume, because: "the next attempt requests the whole file to compare it"),
     Row(.code(.wrongRangeEnd), .resume, because: "the next attempt requests the whole file to compare it"),
     Row(.code(.unreadableRange), .resume, because: "the next attempt requests the whole file to compare it"),
     Row(.code(.multipartRange), .resume, because: "the next attempt requests the whole file to compare it"),
     Row(.code(.rangeIgnored), .resume, because: "the whole file is compared with the bytes on disk"),
+    Row(.code(.rangeRefused), .resume, because: "the whole file is compared with the bytes on disk"),
     Row(
       .code(.rangeNotSatisfiable), .resume, because: "the next attempt requests the whole file to compare it"),
     Row(

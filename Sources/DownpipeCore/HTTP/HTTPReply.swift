@@ -45,6 +45,11 @@ extension SourceReply {
       duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],
       descriptions: coverage.hasBytes ? DescriptionLinks.descriptions(in: headers, of: url) : [],
       body: body)
+    if coverage == .whole, let field = headers["Content-Range"],
+      case .part(let range, let total) = ContentRange(parsing: field)
+    {
+      claimedRange = .range(range, total: total)
+    }
   }
 
   /// Returns the codings in lower case under their registered names, joined by `, `; `nil` for identity.

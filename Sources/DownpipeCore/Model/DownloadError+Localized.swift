@@ -34,7 +34,7 @@ extension DownloadError: LocalizedError {
   }
 
   private static let startAgain =
-    "Start the download again from its beginning: the file on the server may have changed."
+    "Open the link to see what the server sends now. To take that, restart the download from its beginning."
   private static let tryLater = "Try again later, or take the file from another server."
 
   private static let suggestions: [Code: String] = [
@@ -54,6 +54,7 @@ extension DownloadError: LocalizedError {
     .unreadableRange: tryLater,
     .multipartRange: tryLater,
     .rangeIgnored: "Start the download again from its beginning: the server cannot resume it.",
+    .rangeRefused: "Try again later: the server refuses to resume the file.",
     .rangeNotSatisfiable: startAgain,
     .wrongContentCoding: "Start the download again from its beginning.",
     .linkExpired: "Ask for a fresh link.",

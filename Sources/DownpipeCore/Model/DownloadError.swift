@@ -47,6 +47,8 @@ public struct DownloadError: Error, Sendable {
     public static let multipartRange = Code("multipartRange")
     /// The server sent the whole file instead of the requested range.
     public static let rangeIgnored = Code("rangeIgnored")
+    /// The server refuses to send a part of the file, by a status other than 416. It is asked for the whole file then.
+    public static let rangeRefused = Code("rangeRefused")
     /// The server cannot serve the requested range (416).
     public static let rangeNotSatisfiable = Code("rangeNotSatisfiable")
     /// The server's file has another size than the one that the partial was taken from.

@@ -41,6 +41,8 @@ public import Foundation
   public var resumedFrom: Int64
   /// The stored bytes and their representation.
   public var checkpoint: Checkpoint
+  /// Which version of the file the checkpoint is of, beside another one.
+  public var versions: VersionLog
   /// The results of the steps.
   public var steps: StepLog
   /// The published artifact of an earlier fetch, while the file is fetched again: the new artifact takes its place.
@@ -73,8 +75,14 @@ public import Foundation
 
   /// The id of the download.
   public var id: DownloadID { request.id }
-  /// The key of the download's partial.
-  public var partialKey: PartialKey { PartialKey(id: request.id, generation: generation) }
+  /// The key of the partial with the bytes of the checkpoint.
+  public var partialKey: PartialKey {
+    PartialKey(id: request.id, generation: generation, isSecond: versions.isInSecond)
+  }
+  /// The keys of all partials that the download has, or may have.
+  public var partialKeys: [PartialKey] {
+    versions.hasOther ? [partialKey, partialKey.other] : [partialKey]
+  }
 
   /// Creates the record of a download that waits for its first attempt.
   public init(
@@ -93,6 +101,7 @@ public import Foundation
     self.bytesFetched = 0
     self.resumedFrom = 0
     self.checkpoint = Checkpoint()
+    self.versions = VersionLog()
     self.steps = StepLog()
     self.leftArtifacts = []
     self.location = location
@@ -149,6 +158,34 @@ public import Foundation
     self.marks = marks
     self.isComplete = isComplete
     self.freshUntil = freshUntil
+  }
+}
+
+/// Which version of a file is fetched, and what is kept of an earlier one.
+@_spi(Ledger) public struct VersionLog: Sendable, Hashable {
+  /// Whether the bytes of the checkpoint are in the second partial.
+  public var isInSecond: Bool
+  /// Whether the other partial may be there.
+  public var hasOther: Bool
+  /// The checkpoint of the version before, whose bytes stay in the other partial until the new one is complete.
+  public var earlier: Checkpoint?
+  /// Whether the user wants what the server has now, also if it is another file than before: the download was restarted or
+  /// refreshed, its URL was changed, or its bytes were imported. Ends with the first bytes of a reply.
+  public var mayChange: Bool
+  /// Whether the version in use was begun because the user wants what the server has now, or because a digest proves it. It may be
+  /// of any size then.
+  public var isWanted: Bool
+
+  /// Creates a log; without arguments, that of a file with one version.
+  public init(
+    isInSecond: Bool = false, hasOther: Bool = false, earlier: Checkpoint? = nil, mayChange: Bool = false,
+    isWanted: Bool = false
+  ) {
+    self.isInSecond = isInSecond
+    self.hasOther = hasOther
+    self.earlier = earlier
+    self.mayChange = mayChange
+    self.isWanted = isWanted
   }
 }
 

@@ -99,8 +99,9 @@ extension DownloadRecord {
     if phase == .finished, event == .restart || event == .refresh { earlierArtifact = steps.artifact?.replaceable }
     if phase != .finished, event == .cancel || event == .restart { dropSteps() }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
-      // The bytes are or will be removed, and with them everything known about them.
-      checkpoint = Checkpoint()
+      // The bytes are or will be removed. What is known of the file tells it from a message about an error or an expired link.
+      checkpoint = event == .cancel || event == .discard ? Checkpoint() : checkpoint.facts
+      versions = VersionLog(hasOther: versions.hasOther, mayChange: event == .restart || event == .artifactLost)
       steps = StepLog()
       refreshing = nil
     }
@@ -134,6 +135,7 @@ extension DownloadRecord {
     case .resume, .resumeTogether, .addedAgain:
       forgetFailures()
     case .artifactLost, .stepsComplete, .cancel, .discard:
+      if event == .stepsComplete { versions = VersionLog() }
       forgetFailures()
       awaited = nil
       wasInterrupted = false

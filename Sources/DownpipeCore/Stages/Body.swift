@@ -70,10 +70,12 @@ public struct Body: Sendable {
   /// Returns a body from a function that pushes its chunks and returns what is known at the end.
   ///
   /// ```swift
-  /// reply.body = .pushing(file: body.file, discard: { body.discard() }) { sink in
-  ///   try await body.forEachChunk { chunk in
-  ///     count(chunk)
-  ///     try sink(chunk)
+  /// func counted(_ body: Body, _ count: @escaping @Sendable (Int) -> Void) -> Body {
+  ///   .pushing(file: body.file, discard: { body.discard() }) { sink in
+  ///     try await body.forEachChunk { chunk in
+  ///       count(chunk.byteCount)
+  ///       try sink(chunk)
+  ///     }
   ///   }
   /// }
   /// ```

@@ -81,6 +81,7 @@ extension DownloadRecord {
     if fields.contains(.checkpoint) {
       let isLearned = checkpoint.total != record.checkpoint.total
       checkpoint = record.checkpoint
+      versions = record.versions
       // Policies rank by the size, which the server has stated now. A finished download is not ranked any more.
       if isLearned, record.phase != .finished { rank = ranking().rank(rankingContext) }
     }
@@ -163,19 +164,22 @@ extension DownloadRecord {
     if phase == .finished {
       guard request.asksForAnotherFile(than: before) else { return }
       apply(.restart)
+      // Those of another file.
+      checkpoint = Checkpoint()
       rank = ranking.rank(rankingContext)
       return
     }
     if isAsking {
       guard request.asksForAnotherFile(than: before) else { return }
       fetchAnew()
+      checkpoint = Checkpoint()
       if hasOtherURL, phase == .waiting { forgetFailures() }
       rank = ranking.rank(rankingContext)
       return
     }
     dropSteps()
     if hasOtherURL {
-      checkpoint.doubt()
+      doubtBytes()
       // The failures were those of the old link.
       if phase == .waiting { forgetFailures() }
     }
@@ -186,9 +190,18 @@ extension DownloadRecord {
   /// stays in place until then.
   mutating func fetchAnew() {
     if let artifact = steps.artifact?.replaceable { earlierArtifact = artifact }
-    checkpoint = Checkpoint()
+    checkpoint = checkpoint.facts
+    versions.mayChange = true
     steps = StepLog()
     refreshing = .fetching
+  }
+
+  /// The URL may be another one than that of the bytes: a transfer has to prove them, and takes another file if it is one.
+  private mutating func doubtBytes() {
+    guard checkpoint != Checkpoint() else { return }
+    checkpoint.doubt()
+    versions.earlier?.doubt()
+    versions.mayChange = true
   }
 
   /// Whether the server is still to be asked about the published file. The checkpoint describes its bytes until then.
@@ -229,10 +242,12 @@ extension DownloadRecord {
   mutating func dropOutdatedWork() {
     guard isOutdated else { return }
     isOutdated = false
-    if isAsking { return fetchAnew() }
+    if isAsking {
+      fetchAnew()
+      return checkpoint = Checkpoint()
+    }
     dropSteps()
-    // The bytes may be those of another URL: they have to be proved by a transfer.
-    checkpoint.doubt()
+    doubtBytes()
     dropBytesOfOtherSize()
   }
 
@@ -242,6 +257,7 @@ extension DownloadRecord {
       checkpoint.contentCoding == nil
     else { return }
     checkpoint = Checkpoint()
+    versions.earlier = nil
   }
 
   /// - Returns: Whether the request has changed.

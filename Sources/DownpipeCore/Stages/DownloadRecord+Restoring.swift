@@ -34,5 +34,6 @@ extension DownloadRecord {
     guard phase != .finished, !isAsking else { return }
     dropSteps()
     checkpoint = Checkpoint()
+    versions = VersionLog(mayChange: versions.mayChange)
   }
 }

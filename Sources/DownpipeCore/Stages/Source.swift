@@ -252,6 +252,9 @@ public enum Coverage: Sendable, Hashable {
 public struct SourceReply: Sendable {
   /// The part of the representation that the body carries.
   public var coverage: Coverage
+  /// The range that a reply states although its status says that it has the whole representation: a `Content-Range` beside
+  /// a 200 has no meaning (RFC 9110 §14.4), but some servers send ranges like that. ``Coverage/range(_:total:)`` or `nil`.
+  public var claimedRange: Coverage?
   /// The length of the body.
   public var length: ByteCount
   /// The validator of the representation; `nil` when the reply has none.
@@ -304,6 +307,7 @@ public struct SourceReply: Sendable {
     duplicates: [URL] = [], descriptions: [Description] = [], body: Body
   ) {
     self.coverage = coverage
+    claimedRange = nil
     self.length = length
     self.validator = validator
     self.contentCoding = contentCoding

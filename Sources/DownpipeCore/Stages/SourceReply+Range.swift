@@ -1,4 +1,40 @@
 extension SourceReply {
+  /// Returns the reply with the coverage that its bytes have if they are what it says, also where it says so in an unusual
+  /// way.
+  ///
+  /// - A 206 that nothing has asked for, from the first byte to the last: the whole file.
+  /// - A 200 whose `Content-Range` is the one that was asked for, or which has just the length that was asked for: that range.
+  ///   The compared bytes prove it or not.
+  /// - A 200 whose `Content-Range` is another part of the file: unreadable.
+  ///
+  /// - Parameter total: The size of the file, as far as it is known.
+  package func asRead(to request: SourceRequest, total known: ByteCount) -> SourceReply {
+    var reply = self
+    switch (coverage, claimedRange) {
+    case (.range(let range, .known(let total)), _)
+    where request.range == nil && contentCoding == nil && range == 0..<total
+      && (length == .unknown || length == .known(total)):
+      (reply.coverage, reply.length) = (.whole, .known(total))
+    case (.whole, .range(let range, let total)):
+      let count = range.upperBound - range.lowerBound
+      let hasLength = length == .unknown || length == .known(count)
+      if hasLength, range.lowerBound == 0, total == .unknown || total == .known(count) {
+        reply.length = .known(count)
+      } else if hasLength, request.range?.start == range.lowerBound {
+        (reply.coverage, reply.length) = (.range(range, total: total), .known(count))
+      } else {
+        reply.coverage = .unreadable("200 with a Content-Range from \(range.lowerBound) to \(range.upperBound)")
+      }
+    case (.whole, _):
+      guard let asked = request.range, asked.start > 0, case .known(let total) = known, let length = length.bytes,
+        length != total, length > 0, length == (asked.end ?? total) - asked.start
+      else { break }
+      reply.coverage = .range(asked.start..<asked.start + length, total: known)
+    default: break
+    }
+    return reply
+  }
+
   /// Makes this the reply of a source that has the whole file at hand: to a range, if one is requested, or with all of it.
   ///
   /// - Parameters:

@@ -34,7 +34,7 @@ extension Storage {
 extension LedgerStore {
   /// Whether a download of the ledger still needs the partial.
   fileprivate func wants(_ key: PartialKey) async throws -> Bool {
-    guard let record = try await record(key.id), record.generation == key.generation else { return false }
+    guard let record = try await record(key.id), record.partialKeys.contains(key) else { return false }
     return record.phase != .finished && record.phase != .cancelled
   }
 }

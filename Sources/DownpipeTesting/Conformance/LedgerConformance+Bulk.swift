@@ -51,9 +51,11 @@ extension LedgerConformance {
       for (id, phase) in phases { try await store.bring(id, to: phase, Self.fill) }
       let finished = try await store.known("e")
       var (earlier, placed) = ([DownloadID: StoredArtifact?](), [DownloadID: StoredArtifact?]())
+      var before: [DownloadID: DownloadRecord] = [:]
       for (id, phase) in phases {
         let record = try await store.known(id)
         earlier[id] = record.earlierArtifact
+        before[id] = record
         if phase != .finished { placed[id] = record.steps.artifact }
       }
       earlier["e"] = finished.steps.artifact
@@ -67,6 +69,9 @@ extension LedgerConformance {
         // The file stays until another one takes its place.
         expected.earlierArtifact = earlier[id] ?? nil
         expected.leftArtifacts = [placed[id] ?? nil].compactMap { $0 }
+        // What is known of the file is not forgotten, and the user wants what the server has now.
+        expected.checkpoint = before[id]?.checkpoint.facts ?? Checkpoint()
+        expected.versions = VersionLog(hasOther: before[id]?.versions.hasOther ?? false, mayChange: true)
         expected.updatedAt = Self.time(1)
         try expectEqual(try await store.known(id), expected, "the record of “\(id)”")
       }

@@ -30,6 +30,9 @@ extension LedgerConformance {
     record.isPausedTogether = true
     record.resumedFrom = 1 << 39
     record.checkpoint = fullCheckpoint
+    var earlier = fullCheckpoint
+    (earlier.isComplete, earlier.freshUntil) = (false, nil)
+    record.versions = VersionLog(isInSecond: true, hasOther: true, earlier: earlier, mayChange: true, isWanted: true)
     record.steps = StepLog(
       completed: ["Gunzip", "na'me, with \"quotes\""],
       artifact: StoredArtifact(

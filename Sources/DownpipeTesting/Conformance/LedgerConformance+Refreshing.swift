@@ -130,7 +130,9 @@ extension LedgerConformance {
         try expectEqual(after.earlierArtifact, before.steps.artifact, "the artifact")
         try expectEqual(after.refreshing, event == .pause ? .asking : nil, "how far the download is refreshed")
         try expectEqual(
-          after.checkpoint, event == .pause ? before.checkpoint : Checkpoint(), "the checkpoint")
+          after.checkpoint,
+          event == .pause ? before.checkpoint : event == .restart ? before.checkpoint.facts : Checkpoint(),
+          "the checkpoint")
       }
     }
     await report.check(

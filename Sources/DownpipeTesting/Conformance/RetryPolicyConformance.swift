@@ -53,6 +53,7 @@ public struct RetryPolicyConformance: Sendable {
     let codes: [DownloadError.Code] = [
       .network, .offline, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged,
       .sizeChanged, .unproven, .wrongRange, .wrongRangeEnd, .unreadableRange, .multipartRange, .rangeIgnored,
+      .rangeRefused,
       .rangeNotSatisfiable, .wrongContentCoding, .linkExpired, .lengthMismatch, .digestMismatch, .pieceMismatch,
       .damaged, .noSpace,
       .inUse,

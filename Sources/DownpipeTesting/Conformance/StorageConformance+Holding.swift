@@ -19,6 +19,23 @@ extension StorageConformance {
         try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first opening differ")
       }
     }
+    await report.check("second-partial", "the two partials of a download are apart") {
+      try await withPartial { partial, key in
+        try partial.put(bytes, at: 0)
+        try await partial.synchronize()
+        try await withOpenPartial(key.other) { second in
+          try expectEqual(try second.size(), 0, "the size of the second partial")
+          try second.put([1, 2, 3], at: 0)
+          try await second.synchronize()
+        }
+        try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first partial differ")
+        try await withOpenPartial(key.other) { second in
+          try expectEqual(try second.read(at: 0, count: 10), [1, 2, 3], "the bytes of the second partial")
+        }
+        try await storage.removePartial(key.other)
+        try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first partial are gone")
+      }
+    }
     await report.check("closing-frees-a-partial", "a partial that was closed can be opened again") {
       let key = newKey()
       for round in 0..<3 {

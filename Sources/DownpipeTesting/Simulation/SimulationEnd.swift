@@ -16,6 +16,9 @@ struct SimulationEnd: Sendable {
     // What has failed by a fault that began before the end of the faults.
     for process in processes { await resumeAll(process) }
     for process in processes { await idle(process) }
+    // What the servers have now contradicts what they had: a user who wants it restarts the download.
+    for process in processes { await restartRefused(process) }
+    for process in processes { await idle(process) }
     guard !Task.isCancelled else { return }
     // Watchers learn the last states after a moment.
     try? await world.clock.sleep(
@@ -54,6 +57,17 @@ struct SimulationEnd: Sendable {
       checks.report(.response, "resumeAll threw \(error)")
     }
   }
+
+  private func restartRefused(_ process: SimulatedProcess) async {
+    for record in checks.records
+    where record.phase == .failed && record.error.map({ Self.refusals.contains($0.code) }) == true {
+      do { _ = try await process.downloader?.restart(record.id) } catch {
+        checks.report(.response, "restart threw \(error)")
+      }
+    }
+  }
+
+  private static let refusals: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .wrongContentCoding]
 
   private func idle(_ process: SimulatedProcess) async {
     guard let downloader = process.downloader else { return }

@@ -1,4 +1,4 @@
-import Downpipe
+@_spi(Ledger) import Downpipe
 import DownpipeJSON
 import Foundation
 
@@ -177,7 +177,10 @@ struct DryRun: Sendable {
         forecast.isRefreshed = request.refresh != .never
         forecast.total = known.artifact?.size ?? .unknown
       } else {
-        try await ask(source, for: request, &forecast)
+        let reply = try await ask(source, for: request, &forecast)
+        if let downloader, known != nil {
+          forecast.error = try await downloader.contradiction(in: reply, for: request.id)
+        }
       }
     } catch let error as DownloadError {
       forecast.error = error
@@ -187,14 +190,23 @@ struct DryRun: Sendable {
 
   private func ask(
     _ source: any SourceSession, for request: DownloadRequest, _ forecast: inout Forecast
-  ) async throws {
+  ) async throws -> SourceReply {
     var asked = SourceRequest(
       url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1),
       headers: request.headers(for: request.url),
       metadata: request.metadata, isNamedByServer: request.isNamedByServer)
     if let logIn = LogInInterceptor(settings.network.logIn) { asked = logIn.authorized(asked) }
-    let reply = try await source.open(asked)
+    var reply = try await source.open(asked).asRead(to: asked, total: .unknown)
     reply.body.discard()
+    let isRefused =
+      if case .reject(let error) = ResumePlan.decide(
+        checkpoint: Checkpoint(), request: asked, reply: reply)
+      { error.code == .rangeRefused } else { false }
+    if isRefused {
+      asked.range = nil
+      reply = try await source.open(asked).asRead(to: asked, total: .unknown)
+      reply.body.discard()
+    }
     switch reply.coverage {
     case .range(_, let total): (forecast.total, forecast.isResumable) = (total, true)
     case .whole: (forecast.total, forecast.isResumable) = (reply.length, false)
@@ -209,6 +221,7 @@ struct DryRun: Sendable {
     let path = try path(of: request, finishedName(request.destination.name ?? name), reply)
     forecast.path = path
     forecast.isTaken = Folder.kind(path) != nil
+    return reply
   }
 
   /// Where the file would be.

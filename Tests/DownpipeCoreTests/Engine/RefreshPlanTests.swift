@@ -152,7 +152,7 @@ struct RefreshPlanTests {
       case .unchanged: .unchanged
       case .askAgain: .askAgain
       case .judge: .judge
-      case .reject(let error): error.code == .linkExpired ? .reject : .judge
+      case .reject(let error): error.code == .contentChanged ? .reject : .judge
       }
     #expect(kind == row.expected, "\(plan)")
   }

@@ -336,7 +336,7 @@ struct RefreshTests: EngineSuite {
     let download = try await downloader.add(request)
     let old = try await download.value
     try await downloader.add(request)
-    #expect(await downloadError { _ = try await download.value }?.code == .linkExpired)
+    #expect(await downloadError { _ = try await download.value }?.code == .contentChanged)
     #expect(storage.bytes(of: old) == bytes)
     await downloader.shutdown()
   }

@@ -18,13 +18,14 @@ struct ResumePlanTests {
 
   /// The plan without its details.
   enum Outcome: Equatable, Sendable {
-    case append, restart, complete
+    case append, begin, replace, complete
     case reject(DownloadError.Code)
     init(_ plan: ResumePlan) {
       self =
         switch plan {
         case .append: .append
-        case .restart: .restart
+        case .begin: .begin
+        case .replace: .replace
         case .alreadyComplete: .complete
         case .reject(let error): .reject(error.code)
         }
@@ -35,7 +36,9 @@ struct ResumePlanTests {
   static let table: [OnDisk: [Answer: [Outcome]]] = {
     func all(_ code: DownloadError.Code) -> [Outcome] { .init(repeating: .reject(code), count: 4) }
     let http = all(.httpStatus)
-    let restart: [Outcome] = .init(repeating: .restart, count: 4)
+    let begin: [Outcome] = .init(repeating: .begin, count: 4)
+    // A status other than those about credentials and load may be about the range alone.
+    let refused = all(.rangeRefused)
     let goOn: [Outcome] = [.append, .append, .reject(.contentChanged), .append]
     let unsatisfiable: [Outcome] = [
       .reject(.rangeNotSatisfiable), .reject(.rangeNotSatisfiable), .reject(.contentChanged),
@@ -44,7 +47,7 @@ struct ResumePlanTests {
     return [
       // No bytes on disk: the whole file is requested, so any 206 is rejected.
       .nothing: [
-        .whole200: restart, .right206: all(.wrongRange), .wrongStart206: all(.wrongRange),
+        .whole200: begin, .right206: all(.wrongRange), .wrongStart206: all(.wrongRange),
         .wrongEnd206: all(.wrongRange), .wrongTotal206: all(.wrongRange), .multipart206: all(.multipartRange),
         .unreadable206: all(.unreadableRange), .encoded206: all(.wrongRange), .notModified304: http,
         .notFound404: http, .precondition412: http, .unsatisfiable416: http, .unsatisfiable416WithoutTotal: http,
@@ -52,32 +55,34 @@ struct ResumePlanTests {
       ],
       // 40 of 100 bytes on disk. The first 40 bytes of a whole body are compared with them.
       .some: [
-        .whole200: [.append, .append, .restart, .append], .right206: goOn, .wrongStart206: all(.wrongRange),
-        .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: all(.sizeChanged), .multipart206: all(.multipartRange),
+        .whole200: [.append, .append, .reject(.contentChanged), .append], .right206: goOn,
+        .wrongStart206: all(.wrongRange),
+        .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: all(.contentChanged), .multipart206: all(.multipartRange),
         .unreadable206: all(.unreadableRange), .encoded206: all(.wrongContentCoding), .notModified304: http,
-        .notFound404: http, .precondition412: http, .unsatisfiable416: unsatisfiable,
-        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
+        .notFound404: refused, .precondition412: refused, .unsatisfiable416: unsatisfiable,
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: refused,
       ],
       // All 100 bytes are on disk, but the total size is unknown.
       .all: [
-        .whole200: [.complete, .append, .restart, .append],
+        .whole200: [.append, .append, .reject(.contentChanged), .append],
         .right206: goOn, .wrongStart206: all(.wrongRange), .wrongEnd206: all(.wrongRangeEnd),
         // The file has more bytes than were known: the download continues as after an interruption.
         .wrongTotal206: goOn,
         .multipart206: all(.multipartRange), .unreadable206: all(.unreadableRange),
-        .encoded206: all(.wrongContentCoding), .notModified304: http, .notFound404: http, .precondition412: http,
+        .encoded206: all(.wrongContentCoding), .notModified304: http, .notFound404: refused,
+        .precondition412: refused,
         .unsatisfiable416: [
           .complete, .reject(.rangeNotSatisfiable), .reject(.contentChanged), .reject(.rangeNotSatisfiable),
         ],
-        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: refused,
       ],
       // 120 bytes are on disk, but the file has 100.
       .more: [
-        .whole200: restart, .right206: all(.wrongRangeEnd), .wrongStart206: all(.wrongRange),
+        .whole200: all(.contentChanged), .right206: all(.wrongRangeEnd), .wrongStart206: all(.wrongRange),
         .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: goOn, .multipart206: all(.multipartRange),
         .unreadable206: all(.unreadableRange), .encoded206: all(.wrongRangeEnd), .notModified304: http,
-        .notFound404: http, .precondition412: http, .unsatisfiable416: unsatisfiable,
-        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
+        .notFound404: refused, .precondition412: refused, .unsatisfiable416: unsatisfiable,
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: refused,
       ],
     ]
   }()
@@ -114,7 +119,7 @@ struct ResumePlanTests {
       let relation = checkpoint.validator?.compare(to: reply.validator) ?? .absent
       #expect(relation != .changed)
       #expect(relation == .sameStrong || comparing > 0, "nothing proves that these bytes are of the same file")
-    case .restart:
+    case .begin, .replace:
       #expect(reply.coverage == .whole)
     case .alreadyComplete, .reject:
       break
@@ -202,20 +207,19 @@ struct ResumePlanTests {
 
   @Test("a whole body is only compared if it can be the file on disk")
   func wholeBodiesThatCannotBe() {
-    func outcome(_ change: (inout SourceReply) -> Void) -> (Outcome, DownloadError?) {
+    func outcome(_ change: (inout SourceReply) -> Void) -> Outcome {
       let checkpoint = Self.checkpoint(.some, .absent)
       let request = SourceRequest(url: Self.url, range: RequestedRange(from: 30))
       var reply = Self.reply(.whole200, to: request, .absent)
       change(&reply)
-      let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10))
-      if case .restart(let error) = plan { return (Outcome(plan), error) }
-      return (Outcome(plan), nil)
+      return Outcome(
+        ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10)))
     }
-    #expect(outcome { _ in }.0 == .append)
-    #expect(outcome { $0.length = .unknown }.0 == .append)
-    #expect(outcome { $0.length = .known(99) }.1?.code == .sizeChanged)
-    #expect(outcome { $0.length = .known(39) }.1?.code == .sizeChanged)
-    #expect(outcome { $0.contentCoding = "gzip" }.1?.code == .wrongContentCoding)
+    #expect(outcome { _ in } == .append)
+    #expect(outcome { $0.length = .unknown } == .append)
+    #expect(outcome { $0.length = .known(99) } == .reject(.contentChanged))
+    #expect(outcome { $0.length = .known(39) } == .reject(.contentChanged))
+    #expect(outcome { $0.contentCoding = "gzip" } == .reject(.wrongContentCoding))
   }
 
   // MARK: Resources, digests and pages
@@ -274,10 +278,10 @@ struct ResumePlanTests {
           reply.validator = nil
         }, answer: answer)
     }
-    #expect(outcome("video/mp4", "text/html; charset=utf-8") == .reject(.linkExpired))
-    #expect(outcome("text/html", "text/html") != .reject(.linkExpired))
-    #expect(outcome(nil, "text/html") != .reject(.linkExpired))
-    #expect(outcome("video/mp4", "video/webm") != .reject(.linkExpired))
+    #expect(outcome("video/mp4", "text/html; charset=utf-8") == .reject(.contentChanged))
+    #expect(outcome("text/html", "text/html") == .append)
+    #expect(outcome(nil, "text/html") == .append)
+    #expect(outcome("video/mp4", "video/webm") == .append)
   }
 
   // MARK: Sizes
@@ -285,12 +289,27 @@ struct ResumePlanTests {
   @Test("a known size is kept if a reply does not give it")
   func knownSizes() {
     let shortened = Self.decide({ _, _, reply in reply.length = .known(40) }, answer: .whole200)
-    #expect(shortened == .restart, "40 of 100 bytes are not the whole file, even if a cache says so")
+    #expect(shortened == .reject(.contentChanged), "40 of 100 bytes are not the whole file, even if a cache says so")
     let beyond = Self.decide { _, _, reply in
       reply.coverage = .range(30..<120, total: .unknown)
       reply.length = .known(90)
     }
-    #expect(beyond == .reject(.sizeChanged))
+    #expect(beyond == .reject(.contentChanged))
+  }
+
+  @Test("a whole body without a range in the request is another version by its validator, or the bytes on disk")
+  func wholeBodies() {
+    for relation in Relation.allCases {
+      let request = SourceRequest(url: Self.url)
+      func outcome(_ onDisk: OnDisk) -> Outcome {
+        Outcome(
+          ResumePlan.decide(
+            checkpoint: Self.checkpoint(onDisk, relation), request: request,
+            reply: Self.reply(.whole200, to: request, relation)))
+      }
+      #expect(outcome(.some) == (relation == .changed ? .replace : .append))
+      #expect(outcome(.all) == (relation == .changed ? .replace : relation == .sameStrong ? .complete : .append))
+    }
   }
 
   @Test func aShorterRangeThanAskedForIsTaken() {
@@ -319,6 +338,26 @@ struct ResumePlanTests {
     let reply = Self.reply(answer, to: request, .sameStrong)
     let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, expectedSize: 99)
     #expect(Outcome(plan) == .reject(.lengthMismatch))
+  }
+
+  @Test(
+    "a status that is about the request, and not about its range, leads to no other request",
+    arguments: [
+      (401, nil, false, true), (407, nil, false, true), (429, nil, false, true), (503, 5, false, true),
+      (503, nil, false, false), (403, nil, true, true), (403, nil, false, false), (400, nil, false, false),
+      (404, nil, false, false), (405, nil, false, false), (406, nil, false, false), (500, nil, false, false),
+      (501, nil, false, false), (302, nil, false, false),
+    ] as [(Int, Int64?, Bool, Bool)])
+  func refusedRanges(status: Int, retryAfter: Int64?, canRefresh: Bool, isAboutTheRequest: Bool) {
+    let checkpoint = Self.checkpoint(.some, .sameStrong)
+    let request = SourceRequest(url: Self.url, range: RequestedRange(from: 30))
+    var reply = SourceReply(coverage: .none(.status(status)), body: .empty)
+    reply.retryAfter = retryAfter.map { .seconds($0) }
+    func outcome(_ request: SourceRequest) -> Outcome {
+      Outcome(ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, canRefresh: canRefresh))
+    }
+    #expect(outcome(request) == .reject(isAboutTheRequest ? .httpStatus : .rangeRefused))
+    #expect(outcome(SourceRequest(url: Self.url)) == .reject(.httpStatus))
   }
 
   @Test func statusAndRetryAfterAreHandedOn() {

@@ -190,7 +190,7 @@ struct WritingFollowerTests: EngineSuite {
     // After a change of the URL, the follower may be reading the bytes of the first one while they turn out to be others:
     // then the step reads the file.
     #expect(step.calls == (goesOn ? [true] : []) || end == .changedURL && step.calls == [false])
-    #expect(step.followers.count == (goesOn ? 2 : 1))
+    #expect(end == .changedURL ? step.followers.count >= 2 : step.followers.count == (goesOn ? 2 : 1))
     await downloader.shutdown()
     #expect(written.isEmpty)
     #expect(storage.openPartials == 0)
@@ -235,8 +235,9 @@ struct WritingFollowerTests: EngineSuite {
     await follower.taken(atLeast: 4 * Self.mebibyte)
     source.release()
     #expect(storage.bytes(of: try await download.value) == other.map { ~$0 })
-    #expect(step.calls == [false])
-    #expect(step.followers.map(\.isDiscarded) == [true, true])
+    // The body is refused twice, and after the restart a follower has taken the other bytes.
+    #expect(step.calls == [true])
+    #expect(step.followers.map(\.isDiscarded) == [true, true, true])
     await downloader.shutdown()
     #expect(written.isEmpty)
   }

@@ -126,7 +126,7 @@ struct SimulationCoverageTests {
   /// The decisions about replies, with the reasons that the servers' faults cause.
   private static let plans = [
     "plan: first bytes", "plan: append", "plan: append after comparing", "plan: already complete",
-    "plan: restart, contentChanged", "plan: restart, sizeChanged", "plan: reject, httpStatus",
+    "plan: replace, contentChanged", "plan: reject, httpStatus",
     "plan: reject, lengthMismatch", "plan: reject, rangeNotSatisfiable", "plan: reject, sizeChanged",
     "plan: reject, unproven", "plan: reject, wrongRange", "partial: exported", "partial: imported",
     "transfer: one URL twice", "transfer: several connections", "transfer: several servers",

@@ -210,6 +210,17 @@ public final class Downloader: Sendable {
     try await engine.status(of: id)
   }
 
+  /// Returns why a reply would not be taken for the file of a download, or would begin another version of it; `nil` if nothing
+  /// says so.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
+  package func contradiction(in reply: SourceReply, for id: DownloadID) async throws -> DownloadError? {
+    try await engine.checkOpen()
+    guard let record = try await engine.store.record(id) else { return nil }
+    let (known, request) = (record.checkpoint, SourceRequest(url: reply.finalURL ?? record.request.url, id: id))
+    let row = ReplyRow.of(reply, to: request, known: known, record.versions.mayChange ? .permitted : .resumed)
+    return row.decision == .refuses ? row.error(reply, known: known) : nil
+  }
+
   /// Returns the current statuses of several downloads, read together. Ids without a download are left out.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {

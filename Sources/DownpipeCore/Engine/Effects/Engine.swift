@@ -211,13 +211,13 @@ actor Engine {
   private func cleanUp(_ run: Run) async {
     do {
       let record = try await store.record(run.id)
-      if let record, record.partialKey == run.key {
+      if let record, record.generation == run.key.generation {
         // The ledger may have saved the outcome before, and its answer was lost. A lease by another owner counts as an attempt.
         let isSaved = run.read { $0.phase == record.phase && $0.attempts == record.attempts }
         if isSaved { run.state.withLock { $0.wasRefused = false } } else { run.announceLoss() }
       } else {
         // A record may be of a later download with the same id, whose partial has another key.
-        try await context.storage.removePartial(run.key)
+        for key in run.read({ $0.partialKeys }) { try await context.storage.removePartial(key) }
       }
     } catch {
       // The bytes are left as an orphan.

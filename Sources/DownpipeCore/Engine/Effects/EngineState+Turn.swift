@@ -208,7 +208,7 @@ extension EngineState {
         state.restLedger()
         return nil
       }
-      for record in records where state.slots.runs[record.id]?.key == record.partialKey {
+      for record in records where state.slots.runs[record.id]?.key.generation == record.generation {
         state.takeOver(record, since: before[record.id])
       }
       state.publishLater(state.context.hub.watchedDownloads)

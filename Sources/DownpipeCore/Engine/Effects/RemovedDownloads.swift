@@ -45,10 +45,12 @@ final class RemovedDownloads: Sendable {
   func note(_ record: DownloadRecord) {
     state.withLock { state in
       let files: [StoredArtifact?] = withFiles ? record.artifactsToDelete : []
-      // An entry for each file, and at least one for the partial.
-      for file in files.isEmpty ? [nil] : files {
+      // An entry for each partial, and each file.
+      let keys = record.partialKeys
+      for index in 0..<max(keys.count, files.count) {
         if state.pages.last?.isFull ?? true { state.pages.append(RemovedPage()) }
-        state.pages[state.pages.count - 1].append(record.partialKey, file)
+        let file = index < files.count ? files[index] : nil
+        state.pages[state.pages.count - 1].append(index < keys.count ? keys[index] : keys[0], file)
       }
       state.count += 1
       guard let hub else { return }
@@ -83,6 +85,7 @@ struct RemovedPage: Sendable {
     /// Where the text of the id begins, and its length.
     var start: Int32
     var length: Int32
+    var isSecond: Bool
   }
   /// An artifact to delete. The text of its path and name follows that of its id.
   private struct File: Sendable {
@@ -115,7 +118,7 @@ struct RemovedPage: Sendable {
           size: artifact.size, modifiedAt: artifact.modifiedAt, key: Int32(keyList.count),
           path: artifact.path.map { append($0) } ?? -1, name: append(artifact.name), kind: artifact.kind))
     }
-    keyList.append(Key(generation: key.generation, start: start, length: length))
+    keyList.append(Key(generation: key.generation, start: start, length: length, isSecond: key.isSecond))
   }
 
   /// Returns the length of the text.
@@ -126,7 +129,9 @@ struct RemovedPage: Sendable {
   }
 
   var keys: [PartialKey] {
-    keyList.map { PartialKey(id: DownloadID(string($0.start, $0.length)), generation: $0.generation) }
+    keyList.map {
+      PartialKey(id: DownloadID(string($0.start, $0.length)), generation: $0.generation, isSecond: $0.isSecond)
+    }
   }
 
   /// The artifacts, without their media types, and the ids of their downloads.

@@ -24,7 +24,8 @@ final class Adoption: Sendable {
 
   init(_ reply: SourceReply, to request: SourceRequest, keeping kept: Int64, of checkpoint: Checkpoint) {
     switch reply.coverage {
-    case .whole: total = kept > 0 && reply.length == .unknown ? nil : reply.length
+    // A known size binds a reply that does not state one.
+    case .whole: total = reply.length == .unknown ? nil : reply.length
     case .range(_, let total): self.total = total == .unknown ? nil : total
     default: total = nil
     }
@@ -39,6 +40,12 @@ final class Adoption: Sendable {
     self.kept = kept
   }
 
+  func apply(to record: inout DownloadRecord) {
+    apply(to: &record.checkpoint)
+    // What the server has now is the file.
+    record.versions.mayChange = false
+  }
+
   func apply(to checkpoint: inout Checkpoint) {
     if let total { checkpoint.total = total }
     if kept == 0 || isWhole {
@@ -51,7 +58,10 @@ final class Adoption: Sendable {
       checkpoint.resource = checkpoint.resource ?? resource
     }
     checkpoint.contentCoding = contentCoding
-    checkpoint.mediaType = mediaType ?? checkpoint.mediaType
+    // A type that says nothing does not take the place of one that does.
+    if MediaType.Kind(mediaType) != .unknown || checkpoint.mediaType == nil {
+      checkpoint.mediaType = mediaType ?? checkpoint.mediaType
+    }
     if !digests.isEmpty { checkpoint.digests = digests }
     if kept == 0 || checkpoint.name == nil { checkpoint.name = name }
   }

@@ -28,6 +28,8 @@ extension Transfer {
       }
       let isProved = isProved(headStart, count)
       run.update { record in
+        // The foreign file stays as it is: if the server has another one, nothing is lost.
+        record.versions.mayChange = true
         record.checkpoint = Checkpoint(
           ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
           // Even a file that seems complete has to be confirmed first, by the server if no digest does it.

@@ -30,7 +30,13 @@ extension RangeTrust {
     case .unproven: trust == .full ? .overlap : trust == .overlap ? RangeTrust.none : nil
     case .wrongRange, .wrongRangeEnd, .unreadableRange, .multipartRange, .wrongContentCoding, .rangeNotSatisfiable:
       trust > .none ? RangeTrust.none : nil
+    case .contentChanged, .sizeChanged, .rangeRefused: trust > .none ? RangeTrust.none : nil
     default: nil
     }
+  }
+
+  /// Whether a code says something about the server's ranges for good, and not only about the file as it is now.
+  static func isAboutTheServer(_ code: DownloadError.Code) -> Bool {
+    code != .contentChanged && code != .sizeChanged && code != .rangeRefused
   }
 }

@@ -37,11 +37,8 @@ enum RefreshPlan: Sendable, Hashable {
       // The right answer to a GET is a 304 (RFC 9110 §13.1.2).
       return askAgain("as a failed precondition, which it is not")
     case .whole:
-      if MediaType.isPage(reply.mediaType), let known = published.mediaType, !MediaType.isPage(known) {
-        return .reject(
-          DownloadError(
-            .linkExpired, "the server sent a web page instead of the file: most likely a log-in page"))
-      }
+      let row = ReplyRow.of(reply, to: request, known: published, .refreshed)
+      if row.decision == .refuses { return .reject(row.error(reply, known: published)) }
       return published.isSame(as: reply, to: request) ? .unchanged : .judge
     case .none, .range, .multipart, .unreadable:
       return .judge

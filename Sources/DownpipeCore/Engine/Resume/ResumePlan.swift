@@ -7,14 +7,18 @@ internal import Foundation
 /// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
 package enum ResumePlan: Sendable, Hashable {
   /// Append to the partial at byte `at`. The body begins `comparing` bytes earlier (at byte 0 if the server sent the
-  /// whole file). These bytes must equal the bytes on disk. Otherwise nothing of a range is written, and a whole file takes
-  /// the place of the bytes on disk from the first difference on.
+  /// whole file). These bytes must equal the bytes on disk; otherwise nothing of the body is written.
   case append(at: Int64, comparing: Int64)
-  /// Write the body from byte 0. The error says why the bytes on disk are discarded; `nil` if there are none.
-  case restart(because: DownloadError?)
+  /// Write the body from byte 0; no bytes are on disk. A body without a stated length has to end where the file is known to
+  /// end, if it is.
+  case begin(until: Int64?)
+  /// Write the body from byte 0, beside the bytes on disk, which it replaces when it is complete: it is another version of
+  /// the file. The error says why.
+  case replace(because: DownloadError)
   /// All bytes are on disk; the body, if any, is not needed.
   case alreadyComplete
-  /// Write nothing of the body. The retry policy decides whether to resume, restart or give up.
+  /// Write nothing of the body. If a range was requested, the whole file may be requested next, see
+  /// ``RangeTrust/left(after:of:)``; otherwise the retry policy decides.
   case reject(DownloadError)
 }
 
@@ -73,13 +77,16 @@ extension ResumePlan {
   ///   - validation: What proves the partial if there is no strong validator.
   ///   - expectedSize: The required size of the whole file; `nil` if it is not known.
   ///   - hasDigest: Whether a digest of the whole file is checked at the end.
+  ///   - isPermitted: Whether the user has asked for what the server has now.
+  ///   - canRefresh: Whether an expired link can be refreshed: a 403 then means that it has expired.
   package static func decide(
     checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply,
-    validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
+    validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false,
+    isPermitted: Bool = false, canRefresh: Bool = false
   ) -> ResumePlan {
     JudgedReply(
       checkpoint: checkpoint, request: request, reply: reply, validation: validation, expectedSize: expectedSize,
-      hasDigest: hasDigest
+      hasDigest: hasDigest, isPermitted: isPermitted, canRefresh: canRefresh
     ).plan
   }
 
@@ -108,6 +115,9 @@ private struct JudgedReply {
   let validation: ResumeValidation
   let expectedSize: Int64?
   let hasDigest: Bool
+  let isPermitted: Bool
+  let canRefresh: Bool
+  let row: ReplyRow
   /// The number of bytes on disk, from the first one to the first gap.
   let have: Int64
   /// Whether the bytes on disk are known to come from another resource than the reply.
@@ -116,7 +126,7 @@ private struct JudgedReply {
 
   init(
     checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply, validation: ResumeValidation,
-    expectedSize: Int64?, hasDigest: Bool
+    expectedSize: Int64?, hasDigest: Bool, isPermitted: Bool, canRefresh: Bool
   ) {
     self.checkpoint = checkpoint
     self.request = request
@@ -124,6 +134,11 @@ private struct JudgedReply {
     self.validation = validation
     self.expectedSize = expectedSize
     self.hasDigest = hasDigest
+    self.isPermitted = isPermitted
+    self.canRefresh = canRefresh
+    row = ReplyRow.of(
+      reply, to: request, known: checkpoint,
+      isPermitted ? .permitted : checkpoint.ranges.isEmpty ? .first : .resumed, hasDigest: hasDigest)
     have = checkpoint.ranges.prefixLength
     isElsewhere = checkpoint.isElsewhere(than: reply.finalURL ?? request.url)
     let comparison = ResumePlan.comparison(of: checkpoint, with: reply, to: request)
@@ -133,13 +148,6 @@ private struct JudgedReply {
 
   /// What to do with the reply.
   var plan: ResumePlan {
-    if have > 0, MediaType.isPage(reply.mediaType), let known = checkpoint.mediaType, !MediaType.isPage(known),
-      comparison != .sameStrong, reply.coverage.hasBytes
-    {
-      return .reject(
-        DownloadError(
-          .linkExpired, "the server sent a web page instead of the rest of the file: most likely a log-in page"))
-    }
     switch reply.coverage {
     case .none(let refusal):
       return plan(for: refusal)
@@ -158,30 +166,24 @@ private struct JudgedReply {
 
   /// Decides on a 200 reply. The bytes on disk are kept and compared with the beginning of the body, which proves them.
   private var planForWhole: ResumePlan {
+    if row.decision == .refuses { return .reject(row.error(reply, known: checkpoint)) }
     if let error = sizeError(reply.length) { return .reject(error) }
-    // Every byte is compared, which proves more than the entity tags of two resources.
-    let comparison = isElsewhere && self.comparison == .changed ? .absent : self.comparison
-    if have == 0 { return .restart(because: nil) }
-    if comparison == .changed {
-      return .restart(
-        because: DownloadError(
-          .contentChanged, "the file on the server has changed since the \(have) bytes on disk were downloaded"))
+    // Some servers send a range with the status 200: a new version must not begin with one.
+    let mayBeRange = request.range.map { $0.start > 0 } ?? false
+    switch row.decision {
+    case .replaces where mayBeRange:
+      return .reject(row.error(reply, known: checkpoint))
+    case .replaces where have > 0 || !checkpoint.ranges.isEmpty:
+      return .replace(because: row.error(reply, known: checkpoint))
+    case .replaces, .goesOn, .compares, .refuses: break
     }
-    guard reply.contentCoding == checkpoint.contentCoding else {
-      return .restart(
-        because: DownloadError(
-          .wrongContentCoding,
-          "the server now sends the file in the content coding “\(reply.contentCoding ?? "identity")”"))
+    if checkpoint.ranges.isEmpty {
+      let isBound =
+        row.decision != .replaces && !isPermitted && !hasDigest && reply.contentCoding == checkpoint.contentCoding
+      return .begin(until: isBound ? checkpoint.total.bytes : nil)
     }
-    if case .known(let length) = reply.length {
-      let fits = checkpoint.total == .unknown || checkpoint.total == .known(length)
-      if comparison == .sameStrong, length == have, fits { return .alreadyComplete }
-      if length < have || !fits {
-        return .restart(
-          because: DownloadError(
-            .sizeChanged, "the file on the server has \(length) bytes, which does not fit the bytes on disk"))
-      }
-    }
+    let fits = checkpoint.total == .unknown || reply.length == checkpoint.total
+    if have > 0, comparison == .sameStrong, reply.length == .known(have), fits, !mayBeRange { return .alreadyComplete }
     return .append(at: have, comparing: have)
   }
 
@@ -215,17 +217,14 @@ private struct JudgedReply {
         DownloadError(.unproven, "nothing proves that the server has coded the file as it did before"))
     }
     if let error = sizeError(total) { return .reject(error) }
-    if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
-      return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
+    switch row.decision {
+    case .goesOn: break
+    // Another validator of the same file; only the digest tells.
+    case .compares where comparison != .changed: break
+    case .compares, .replaces, .refuses: return .reject(row.error(reply, known: checkpoint))
     }
     if case .known(let old) = checkpoint.total, range.upperBound > old {
-      return .reject(DownloadError(.sizeChanged, "the file grew beyond its former size of \(old) bytes"))
-    }
-    if case .known(let total) = total, have > total {
-      return .reject(DownloadError(.sizeChanged, "\(have) bytes are on disk, but the file on the server has \(total)"))
-    }
-    if comparison == .changed {
-      return .reject(DownloadError(.contentChanged, "the file on the server has changed"))
+      return .reject(DownloadError(.contentChanged, "the file grew beyond its former size of \(old) bytes"))
     }
     // A range that starts after the bytes on disk would leave a hole; a range that ends before their end adds nothing.
     let overlap = have - asked.start
@@ -250,6 +249,10 @@ private struct JudgedReply {
       .reject(DownloadError(.httpStatus, message, httpStatus: status, retryAfter: reply.retryAfter))
     }
     switch refusal {
+    case .preconditionFailed where request.range != nil:
+      return rangeRefused(412)
+    case .status(let code) where request.range != nil && !isAboutTheRequest(code):
+      return rangeRefused(code)
     case .notModified:
       return status(304, "the server answered “Not Modified”, although the request had no such condition")
     case .preconditionFailed:
@@ -282,6 +285,23 @@ private struct JudgedReply {
           "the file on the server has \(total) bytes, and nothing proves that the bytes on disk are the same",
           httpStatus: 416))
     }
+  }
+
+  /// Whether a status says that the server, or a proxy, would refuse the whole file, too, or wants to be asked later.
+  private func isAboutTheRequest(_ status: Int) -> Bool {
+    switch status {
+    case 401, 407, 429: true
+    case 403: canRefresh
+    case 503: reply.retryAfter != nil
+    default: false
+    }
+  }
+
+  private func rangeRefused(_ status: Int) -> ResumePlan {
+    .reject(
+      DownloadError(
+        .rangeRefused, "the server answered \(status) to the request for a part of the file", httpStatus: status,
+        retryAfter: reply.retryAfter))
   }
 
   private func sizeError(_ size: ByteCount) -> DownloadError? {

@@ -64,6 +64,6 @@ struct EarlierFile: Sendable {
 
   /// The partial, kept open while its complete bytes, or the artifacts of steps, are processed.
   private func partial() async throws -> any Partial {
-    try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: false) }
+    try await run.located(run.storageName) { try await storage.openPartial(run.partialKey, isNew: false) }
   }
 }

@@ -19,7 +19,7 @@ final class ExcludedPlaces: Sendable {
   /// The excluded places of a download, in the order in which they were excluded.
   func places(of record: DownloadRecord) -> [URL] {
     exclusions.withLock { exclusions in
-      guard !exclusions.isEmpty, let exclusion = exclusions[record.partialKey],
+      guard !exclusions.isEmpty, let exclusion = exclusions[Self.key(record)],
         !record.request.asksForAnotherFile(than: exclusion.request)
       else { return [] }
       return exclusion.places
@@ -30,10 +30,14 @@ final class ExcludedPlaces: Sendable {
     let known = places(of: record)
     guard !known.contains(place) else { return }
     exclusions.withLock { exclusions in
-      let key = record.partialKey
+      let key = Self.key(record)
       if exclusions.count >= Self.capacity, exclusions[key] == nil { exclusions.removeFirst() }
       exclusions[key] = Exclusion(request: record.request, places: known + [place])
     }
+  }
+
+  private static func key(_ record: DownloadRecord) -> PartialKey {
+    PartialKey(id: record.id, generation: record.generation)
   }
 
   func forget(_ key: PartialKey) {

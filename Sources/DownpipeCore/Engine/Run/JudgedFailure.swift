@@ -13,16 +13,11 @@ struct JudgedFailure: Error {
   let failure: Failure
   let decision: RetryDecision
 
-  /// The same failure, described by an error that was thrown later: the policy was asked before it had happened.
-  func described(by error: DownloadError) -> JudgedFailure {
-    var judged = self
-    judged.error = error
-    return judged
-  }
-
   /// Adds the place to the error, as far as it has none.
   func located(stage: String?, url: URL?, attempt: Int?) -> JudgedFailure {
-    described(by: DownloadError(error, as: error.code, stage: stage).located(stage: stage, url: url, attempt: attempt))
+    var judged = self
+    judged.error = DownloadError(error, as: error.code, stage: stage).located(stage: stage, url: url, attempt: attempt)
+    return judged
   }
 
   /// Whether the counts of a failure are those on which the policy has decided.
@@ -49,9 +44,7 @@ struct JudgedFailure: Error {
 // The one place where the retry policy is asked.
 extension Run {
   /// Failures after which the file is downloaded again from the first byte, so that the bytes do not count as progress.
-  private static let startsAgain: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch, .damaged]
-  /// Those of them that say that the server has another file now.
-  private static let changes: Set<DownloadError.Code> = [.contentChanged, .sizeChanged]
+  private static let startsAgain: Set<DownloadError.Code> = [.digestMismatch, .damaged]
 
   /// Asks the retry policy about an error, as if it ended this run. Never called on a transport's thread: a policy is the
   /// user's code.
@@ -69,9 +62,7 @@ extension Run {
       bytes > context.furthest.before(id, atLeast: bytesAtStart) && !Self.startsAgain.contains(error.code)
     return read { record in
       let repeated = record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures.next : 1
-      var consecutive = progressed ? 1 : record.consecutiveFailures.next
-      // To notice that the file has changed is no failure of the server, unless it happens again.
-      if repeated == 1, Self.changes.contains(error.code) { consecutive = max(1, record.consecutiveFailures) }
+      let consecutive = progressed ? 1 : record.consecutiveFailures.next
       return Failure(
         error: error, consecutive: consecutive, repeated: repeated,
         attempts: record.attempts, random: random, now: context.time.date, request: record.request)

@@ -16,6 +16,10 @@ struct Places: Sendable {
     var askedForPieces: [URL] = []
     /// Those of them that send the file as a whole only.
     var wholeOnly: [URL] = []
+    /// The places whose ranges are not asked for any more in this run, because one was refused or contradicts what is known.
+    var distrusted: [URL] = []
+    /// Whether the file was fetched over several connections, by ranges, in this run.
+    var usedSegments = false
   }
 
   let urls: [URL]

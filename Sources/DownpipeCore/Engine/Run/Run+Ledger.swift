@@ -37,8 +37,7 @@ extension Run {
       if record.isAsking {
         record.fetchAnew()
       } else {
-        record.checkpoint = Checkpoint()
-        record.dropSteps()
+        record.forgetBytes()
       }
       return record.earlierArtifact != nil
     }
@@ -47,13 +46,26 @@ extension Run {
     return hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps]
   }
 
-  /// Removes all bytes, first from the ledger, then from the disk, so that the ledger never claims deleted bytes.
-  func dropBytes() async {
+  /// Removes all bytes of the version in use, first from the ledger, then from the disk, so that the ledger never claims
+  /// deleted bytes. The bytes of the version before are used again, if there are any.
+  func dropBytes(ofAllVersions: Bool = false) async {
+    var keys = read { $0.partialKeys }
     let fields = forgetBytes()
+    let isEarlier = update { record in
+      guard !ofAllVersions, record.goBackToEarlierVersion() else {
+        record.versions = VersionLog(hasOther: record.versions.hasOther, mayChange: record.versions.mayChange)
+        return false
+      }
+      return true
+    }
+    if isEarlier {
+      keys = [keys[0]]
+      received.store(read { $0.checkpoint.ranges.byteCount }, ordering: .relaxed)
+    }
     do {
       // Not through `save(_:)`: this has to be done even if the task is cancelled.
       guard try await context.store.save(record, fields, at: context.time.date) else { return }
-      try await storage.removePartial(key)
+      for key in keys { try await storage.removePartial(key) }
     } catch {
       // The engine deletes the bytes after the outcome has been saved.
       state.withLock { $0.mayHoldBytes = true }

@@ -53,20 +53,21 @@ extension Run {
   /// The outcome of a stopped run.
   private func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
-    if reason == .cancel || reason == .remove || reason == .restart { await dropBytes() }
+    if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)
   }
 
   private func produce() async throws -> Artifact {
     // The pipeline may have changed since the request was added: nothing may finish unchecked.
     try request.checkDigests(against: pipeline.steps)
+    if !read({ $0.isAsking }) { goBackFromEmptyVersion() }
     // A restart begins anew.
     if read({ $0.attempts }) <= 1 { context.excludedPlaces.forget(key) }
     if read({ $0.awaited }) == .link { try await LinkRefresh(run: self).perform() }
     try await prepareRefresh()
     if let artifact = try await existing() {
       // A restart leaves the partial to the next transfer, which is not needed.
-      try? await storage.removePartial(key)
+      for key in read({ $0.partialKeys }) { try? await storage.removePartial(key) }
       return artifact
     }
     while true {
@@ -99,7 +100,9 @@ extension Run {
       // finished, because a finished download is not visited again. The partial is closed before: not every storage
       // deletes one that is open. The lease keeps other owners from opening it meanwhile.
       file.close()
-      if file.mayLeaveTraces { try? await storage.removePartial(key) }
+      if file.mayLeaveTraces || read({ $0.versions.hasOther }) {
+        for key in read({ $0.partialKeys }) { try? await storage.removePartial(key) }
+      }
       return artifact
     } catch {
       await file.following?.end()
@@ -162,7 +165,23 @@ extension Run {
   /// The complete bytes, from an earlier run or a transfer; `nil` if a refreshed file has not changed.
   private func completeFile() async throws -> CompleteFile? {
     if !read({ $0.isAsking }), let file = try await EarlierFile(run: self).open() { return file }
-    return try await Transfer(self).perform()
+    var transfer = Transfer(self)
+    var versions = 0
+    while true {
+      do { return try await transfer.perform() } catch let error where !(error is CancellationError) {
+        transfer.opened?.discard()
+        guard versions < Self.mostVersions, let version = try anotherVersion(after: error) else {
+          goBackFromEmptyVersion()
+          throw (error as? AnotherVersion)?.refused ?? error
+        }
+        versions += 1
+        do { try await begin(version) } catch {
+          version.discard()
+          throw error
+        }
+        transfer = Transfer(self, with: version)
+      }
+    }
   }
 
   private func publish(_ file: CompleteFile) async throws -> Artifact {

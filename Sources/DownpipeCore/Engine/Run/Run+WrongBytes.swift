@@ -139,6 +139,6 @@ extension Run {
     if left.isEmpty { forgetBytes() }
     received.store(left.byteCount, ordering: .relaxed)
     try await save([.checkpoint, .steps, .state])
-    if left.isEmpty { try await located(storageName) { try await storage.removePartial(key) } }
+    if left.isEmpty { try await located(storageName) { try await storage.removePartial(partialKey) } }
   }
 }

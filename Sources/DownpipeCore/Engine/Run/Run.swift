@@ -34,6 +34,8 @@ final class Run: Sendable {
     var origins = ByteOrigins()
     /// How the next transfer fetches wrong pieces again; `nil` if none were found.
     var repair: Repair?
+    /// Whether a server has sent the whole file, with other bytes than those on disk.
+    var hasOtherBytes = false
     /// Whether the bytes are of no use although the failure is not one of bytes.
     var dropsBytes = false
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.
@@ -64,6 +66,7 @@ final class Run: Sendable {
   let context: EngineContext
   let stages: StartedPipeline
   let id: DownloadID
+  /// The id and generation of the download, which tell it from others. See also ``partialKey``.
   let key: PartialKey
   /// Whether the run was started by hand, and none was stopped for it: limits do not hold it up.
   let exceedsLimits: Bool
@@ -93,7 +96,7 @@ final class Run: Sendable {
     self.context = context
     self.stages = stages
     id = record.id
-    key = record.partialKey
+    key = PartialKey(id: record.id, generation: record.generation)
     bytesAtStart = record.partialRanges.byteCount
     received = Atomic(record.checkpoint.ranges.byteCount)
     state = Mutex(

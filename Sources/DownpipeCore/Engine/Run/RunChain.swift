@@ -71,7 +71,7 @@ extension Run {
     guard ContentCoding(reply.contentCoding) != nil else { return false }
     var record = record
     record.checkpoint = Checkpoint()
-    Adoption(reply, to: request, keeping: 0, of: Checkpoint()).apply(to: &record.checkpoint)
+    Adoption(reply, to: request, keeping: 0, of: Checkpoint()).apply(to: &record)
     return !decoders(for: record).steps.isEmpty
   }
 

@@ -55,7 +55,7 @@ extension Run {
     file.mayLeaveTraces = true
     let follower =
       file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
-    let workspace = try await located(storageName) { try await storage.workspace(key) }
+    let workspace = try await located(storageName) { try await storage.workspace(partialKey) }
     let confirmed = ConfirmedDigests()
     let context = try processingContext(
       for: input, of: step.name, digests: link.digests, workspace: workspace, follower: follower, confirmed)

@@ -98,7 +98,7 @@ extension SegmentedTransfer {
 
   /// Whether a place may serve the next request although it has failed to serve this one.
   private static func isTransient(_ error: DownloadError) -> Bool {
-    guard error.code == .httpStatus, let status = error.httpStatus else {
+    guard error.code == .httpStatus || error.code == .rangeRefused, let status = error.httpStatus else {
       return !aboutTheRepresentation.contains(error.code)
     }
     return status == 408 || status == 429 || status >= 500

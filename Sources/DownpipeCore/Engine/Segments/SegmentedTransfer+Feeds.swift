@@ -127,8 +127,8 @@ extension SegmentedTransfer {
           throw DownloadError(.unproven, "another server answered, which has not shown that it has the same file")
         }
         return reply.body
-      case .reject(let error), .restart(because: let error?): throw error
-      case .append, .restart, .alreadyComplete:
+      case .reject(let error), .replace(because: let error): throw error
+      case .append, .begin, .alreadyComplete:
         throw DownloadError(.rangeIgnored, "the server sent the whole file instead of a part")
       }
     } catch {

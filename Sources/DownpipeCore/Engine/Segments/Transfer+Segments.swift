@@ -85,6 +85,7 @@ extension Transfer {
       }
     }
     let urls = places.urls
+    run.state.withLock { $0.places.usedSegments = true }
     run.watchSpeed()
     defer {
       let (brought, written) = writer.withTable { ($0.brought, $0.written) }
@@ -101,7 +102,7 @@ extension Transfer {
         run.update { record in
           record.checkpoint.ranges = bytes
           record.checkpoint.removeStrayMarks()
-          adoption?.apply(to: &record.checkpoint)
+          adoption?.apply(to: &record)
         }
       }
     }

@@ -3,19 +3,27 @@ struct BodyBounds: Sendable {
   /// The position of the body's first byte.
   let start: Int64
   /// Bytes before this position are on disk, and are compared.
-  private(set) var compareUntil: Int64
+  let compareUntil: Int64
   /// Whether the reply is the whole file.
   let isWhole: Bool
   /// The position after the last byte; `nil` if it is not known.
-  private(set) var end: Int64?
+  let end: Int64?
   /// Whether the reply has announced its end; otherwise the file is known to end there.
   let isEndAnnounced: Bool
   /// The most bytes that the file may have; `nil` for any number.
   let maximum: Int64?
 
+  /// Whether the file is known not to be empty.
+  let isNotEmpty: Bool
+
   /// - Parameters:
-  ///   - knownTotal: The size of the file, as far as the bytes on disk tell.
-  init(of reply: SourceReply, from start: Int64, comparing compareUntil: Int64, knownTotal: Int64?, maximum: Int64?) {
+  ///   - knownTotal: The size of the file, as far as it is known and binds the reply.
+  ///   - isNotEmpty: Whether the file is known not to be empty.
+  init(
+    of reply: SourceReply, from start: Int64, comparing compareUntil: Int64, knownTotal: Int64?, maximum: Int64?,
+    isNotEmpty: Bool = false
+  ) {
+    self.isNotEmpty = isNotEmpty
     self.start = start
     self.compareUntil = compareUntil
     self.maximum = maximum
@@ -23,7 +31,7 @@ struct BodyBounds: Sendable {
     let announced = if case .range(let range, _) = reply.coverage { range.upperBound } else { reply.length.bytes }
     isEndAnnounced = announced != nil
     // A reply without a length has to end where the file is known to end.
-    end = announced ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
+    end = announced ?? (isWhole ? knownTotal : nil)
   }
 
   /// Whether the representation continues bytes on disk that are compared first.
@@ -31,9 +39,6 @@ struct BodyBounds: Sendable {
 
   /// The position from which the reply continues the file: 0 for a whole file, which is fetched anew.
   var resumesAt: Int64 { isWhole ? 0 : compareUntil }
-
-  /// The body has taken the place of the bytes on disk from a position on.
-  mutating func replaced(from position: Int64, length: ByteCount) { (compareUntil, end) = (position, length.bytes) }
 
   // MARK: Before the body
 
@@ -57,6 +62,13 @@ struct BodyBounds: Sendable {
 
   /// Checks where a body has ended.
   func checkEnd(at offset: Int64) throws(DownloadError) {
+    if offset == 0, isWhole, isNotEmpty {
+      throw DownloadError(.contentChanged, "the server now sends an empty body: \(ReplyRow.empty.reason)")
+    }
+    if !isEndAnnounced, !compares, let end, offset < end {
+      throw DownloadError(
+        .contentChanged, "the server now sends \(offset) bytes, not \(end): \(ReplyRow.otherSize.reason)")
+    }
     if let end, offset < end {
       throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
     }

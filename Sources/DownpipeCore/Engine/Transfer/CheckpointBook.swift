@@ -169,7 +169,7 @@ final class CheckpointBook: Sendable {
     run.update { record in
       record.checkpoint.ranges = bytes
       record.checkpoint.removeStrayMarks()
-      adoption?.apply(to: &record.checkpoint)
+      adoption?.apply(to: &record)
     }
     markTail(of: partial)
     do {

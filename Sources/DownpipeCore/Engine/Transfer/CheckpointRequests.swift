@@ -32,11 +32,6 @@ struct CheckpointRequests: ~Copyable, Sendable {
     next.store(count + bytesBetween, ordering: .relaxed)
   }
 
-  /// Counts from another number of bytes on disk.
-  func restart(at count: Int64) {
-    if next.load(ordering: .relaxed) != .max { next.store(count + bytesBetween, ordering: .relaxed) }
-  }
-
   /// Requests a checkpoint if one is due; called after each chunk. The clock is read only when there are enough bytes. A
   /// stream that stops before the end of the pause gets its checkpoint from the policy's interval.
   func written(_ count: Int64) {

@@ -67,10 +67,6 @@ final class FollowedPartial: Partial {
     }
   }
 
-  /// Ends the reading, as if claimed bytes had been changed: what readers were told, such as the size that the server has
-  /// announced, was about other bytes.
-  func refuseReaders() { record(from: 0) { $0.hasChanged = true } }
-
   /// Whether no claimed byte has been changed since ``begin(with:)``.
   var isUnchanged: Bool { isFollowed.load(ordering: .acquiring) && state.withLock { !$0.hasChanged } }
 

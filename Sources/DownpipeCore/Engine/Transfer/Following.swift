@@ -145,7 +145,7 @@ final class Following: Sendable {
     // made, the step reports why.
     guard (try? partial.persist()) != nil else { return nil }
     state.withLock { $0.hasWorkspace = true }
-    return (try? await run.storage.workspace(run.key)) ?? nil
+    return (try? await run.storage.workspace(run.partialKey)) ?? nil
   }
 
   // MARK: While bytes arrive

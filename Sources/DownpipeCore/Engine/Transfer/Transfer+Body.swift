@@ -12,6 +12,8 @@ extension Transfer {
   ) async throws -> Bool {
     let start: Int64
     let kept: Int64
+    var knownTotal = run.read { $0.checkpoint.total.bytes }
+    let isNotEmpty = knownTotal ?? 0 > 0
     switch plan {
     case .reject(let error):
       throw error
@@ -20,18 +22,31 @@ extension Transfer {
       run.update { $0.checkpoint.total = .known($0.checkpoint.ranges.prefixLength) }
       return false
     case .append(let offset, let comparing):
+      // A whole body would overwrite the bytes behind a gap before anything proves it.
+      if reply.coverage == .whole, run.read({ $0.checkpoint.ranges.end > offset }),
+        segments(of: reply, comparing: offset, trusting: trust) == nil
+      {
+        let error = DownloadError(
+          .rangeIgnored, "the server sends the file as a whole only: it is fetched beside the parts on disk")
+        throw AnotherVersion(because: error, isProven: true, reply: reply, to: asked, at: time)
+      }
       (start, kept) = (offset - comparing, offset)
-    case .restart(let reason):
-      try await restart(partial, because: reason)
-      (start, kept) = (0, 0)
+    case .begin(let end):
+      if try partial.size() > 0 { try partial.truncate(to: 0) }
+      book.reset(to: 0)
+      (start, kept, knownTotal) = (0, 0, end)
+    case .replace(let reason):
+      throw AnotherVersion(because: reason, reply: reply, to: asked, at: time)
     }
+    let before = run.read { ($0.checkpoint.facts, $0.versions.mayChange) }
     let adoption = Adoption(reply, to: asked, keeping: kept, of: run.read({ $0.checkpoint }))
-    let (bounds, attempt) = run.update { record in
+    let (bounds, attempt) = run.update { [knownTotal] record in
       record.checkpoint.freshUntil = reply.freshUntil(time)
-      if start == kept { adoption.apply(to: &record.checkpoint) }
+      if kept == 0 { record.checkpoint.total = ByteCount(knownTotal) }
+      if start == kept { adoption.apply(to: &record) }
       let bounds = BodyBounds(
-        of: reply, from: start, comparing: kept, knownTotal: record.checkpoint.total.bytes,
-        maximum: record.request.maximumSize)
+        of: reply, from: start, comparing: kept, knownTotal: knownTotal, maximum: record.request.maximumSize,
+        isNotEmpty: isNotEmpty)
       record.resumedFrom = bounds.resumesAt
       return (bounds, record.attempts)
     }
@@ -39,28 +54,21 @@ extension Transfer {
     // The server has stated the size now. A finished file is on the disk already, and needs no room if it is moved.
     if !bounds.compares, reply.body.file == nil { try await claimRoom() }
     run.announce(.started(attempt: attempt, from: bounds.resumesAt))
-    return try await receive(reply, to: asked, bounds, trusting: trust, into: partial, adopting: adoption)
-  }
-
-  /// Removes the bytes on disk, because the reply is another file or is written from the beginning.
-  private func restart(_ partial: any Partial, because reason: DownloadError?) async throws {
-    // The ledger must not claim the old bytes while they are overwritten.
-    if let reason { try await run.forgetBytes(because: reason) } else { try await forgetLaterRanges() }
-    if try partial.size() > 0 { try partial.truncate(to: 0) }
-    book.reset(to: 0)
+    return try await receive(
+      reply, to: asked, bounds, trusting: trust, into: partial, adopting: adoption, since: before)
   }
 
   /// Takes over the bytes of a reply: as a file, in segments, or as one body.
   private func receive(
-    _ reply: SourceReply, to asked: SourceRequest, _ planned: BodyBounds, trusting trust: RangeTrust,
-    into partial: any Partial, adopting adoption: Adoption
+    _ reply: SourceReply, to asked: SourceRequest, _ bounds: BodyBounds, trusting trust: RangeTrust,
+    into partial: any Partial, adopting adoption: Adoption, since before: (facts: Checkpoint, mayChange: Bool)
   ) async throws -> Bool {
     run.connections.store(1, ordering: .relaxed)
     defer { run.connections.store(0, ordering: .relaxed) }
-    var bounds = planned
     let offset: Int64
     if bounds.compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, bounds) {
       offset = adopted
+      try bounds.checkEnd(at: offset)
       note(0..<offset, from: asked.url)
     } else {
       if !bounds.compares { try await claimRoom() }
@@ -71,21 +79,19 @@ extension Transfer {
         return false
       }
       try await forgetLaterRanges()
-      let change = judgedChange(to: reply, bounds)
-      let writer = BodyWriter(
-        partial: partial, run: run, book: book, bounds, replacement: replacement(by: reply, to: asked, after: change))
+      let writer = BodyWriter(partial: partial, run: run, book: book, bounds)
       do {
         offset = try await write(reply.body, of: asked.url, with: writer, into: partial, adopting: adoption)
-      } catch let error as DownloadError where error.code == .contentChanged {
-        throw change?.described(by: error) ?? error
+        try bounds.checkEnd(at: offset)
+      } catch let error as DownloadError where Self.contradictions.contains(error.code) && !bounds.isEndAnnounced {
+        giveUp(bounds, since: before)
+        throw error
       }
-      if writer.hasReplaced { bounds.replaced(from: writer.compareUntil, length: reply.length) }
       try await checkEnd(writer.bodyEnd.withLock { $0 }, of: asked, within: bounds, at: offset, of: partial)
     }
-    try bounds.checkEnd(at: offset)
     // The expected size is that of the decoded file, which is checked after the decoding.
     let isDecoded = run.read { $0.checkpoint.contentCoding != nil } && run.chain.endOfDecoding > 0
-    return try run.update { [bounds] record in
+    return try run.update { record in
       Result { () throws(DownloadError) in
         try bounds.finish(
           at: offset, in: &record.checkpoint, expected: isDecoded ? nil : record.request.expectedSize.bytes)
@@ -103,26 +109,20 @@ extension Transfer {
     return size
   }
 
-  // MARK: A changed file
-
-  /// What the retry policy decides if a whole reply turns out to differ from the bytes on disk; `nil` if the reply may not
-  /// take their place. Asked before the body, because the difference is found on the transport's thread.
-  ///
-  /// A web page is most likely a log-in page: the server is asked again, as before.
-  private func judgedChange(to reply: SourceReply, _ bounds: BodyBounds) -> JudgedFailure? {
-    guard bounds.isWhole, bounds.compareUntil > 0,
-      !MediaType.isPage(reply.mediaType) || MediaType.isPage(run.read { $0.checkpoint.mediaType })
-    else { return nil }
-    return run.judge(DownloadError(.contentChanged, "the file on the server has changed"))
+  /// Gives up what has come of a body that contradicts what is known: it has brought no bytes of the file.
+  private func giveUp(_ bounds: BodyBounds, since before: (facts: Checkpoint, mayChange: Bool)) {
+    guard !bounds.compares else {
+      run.state.withLock { $0.hasOtherBytes = true }
+      run.update { $0.checkpoint.cut(to: bounds.compareUntil) }
+      return book.reset(to: bounds.compareUntil)
+    }
+    run.forgetBytes()
+    run.update { ($0.checkpoint, $0.versions.mayChange) = (before.facts, before.mayChange) }
+    book.reset(to: 0)
   }
 
-  /// The representation that takes the place of the bytes on disk if they differ, because the retry policy would restart.
-  private func replacement(
-    by reply: SourceReply, to asked: SourceRequest, after change: JudgedFailure?
-  ) -> Adoption? {
-    guard case .restart? = change?.decision else { return nil }
-    return Adoption(reply, to: asked, keeping: 0, of: Checkpoint())
-  }
+  /// The errors of bodies that contradict what is known of the file.
+  private static let contradictions: Set<DownloadError.Code> = [.contentChanged, .sizeChanged]
 
   // MARK: Writing
 
@@ -143,7 +143,7 @@ extension Transfer {
       if offset > 0, offset >= writer.compareUntil {
         run.update { record in
           record.checkpoint.ranges.insert(before: offset)
-          if writer.start < writer.compareUntil { adoption.apply(to: &record.checkpoint) }
+          if writer.start < writer.compareUntil { adoption.apply(to: &record) }
         }
         note(writer.start..<offset, from: url)
       }

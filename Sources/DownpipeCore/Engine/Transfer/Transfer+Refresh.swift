@@ -51,7 +51,7 @@ extension Transfer {
   func discardUnused(_ partial: any Partial) async {
     let isNamed = partial.isNamed
     try? partial.close()
-    if isNamed { try? await run.storage.removePartial(run.key) }
+    if isNamed { try? await run.storage.removePartial(run.partialKey) }
   }
 }
 

@@ -4,8 +4,11 @@ internal import Synchronization
 // A single request and its reply.
 extension Transfer {
   /// Sends one request and writes the reply's body.
+  /// - Parameter hasRange: Set if the request is for a range.
   /// - Returns: Whether another request is needed because the server sent fewer bytes than are missing.
-  func transferOnce(from url: URL, trusting trust: RangeTrust, into partial: any Partial) async throws -> Bool {
+  func transferOnce(
+    from url: URL, trusting trust: RangeTrust, into partial: any Partial, hasRange: inout Bool
+  ) async throws -> Bool {
     let (isAsking, checkpoint, attempt) = run.read {
       ($0.isAsking, $0.isAsking ? Checkpoint() : $0.checkpoint, $0.attempts)
     }
@@ -20,10 +23,7 @@ extension Transfer {
     let connection = try await openConnection(to: url)
     defer { if let connection { run.context.connections.close(connection) } }
     do {
-      let (expectedSize, expectsDigest) = run.read {
-        ($0.request.expectedSize.bytes, $0.request.expectsDigest)
-      }
-      let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
+      let (expectedSize, hasDigest) = (run.read { $0.request.expectedSize.bytes }, run.verifiesDigest)
       let validation = run.context.options.resumeValidation
       // An entity tag applies to one resource only.
       let question = ResumePlan.question(
@@ -34,11 +34,19 @@ extension Transfer {
         ask.condition = run.condition(for: url)
         if ask.condition != nil { ask.conditionSize = run.read { $0.checkpoint.total.bytes } }
       }
-      // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
-      try await ask.pace.keep(after: 0)
-      let asked = run.context.time.date
-      let reply = try await open(ask, in: session)
-      announceRedirects(of: reply, asked: url)
+      hasRange = ask.range != nil
+      let asked: Date
+      var reply: SourceReply
+      if let opened = opened?.take() {
+        (ask, asked, reply) = opened
+      } else {
+        // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
+        try await ask.pace.keep(after: 0)
+        asked = run.context.time.date
+        reply = try await open(ask, in: session)
+        announceRedirects(of: reply, asked: url)
+        reply = reply.asRead(to: ask, total: checkpoint.total)
+      }
       do {
         if isAsking {
           switch try judge(reply, to: ask, asked: asked) {
@@ -51,18 +59,23 @@ extension Transfer {
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
           // The expected size is that of the decoded file.
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
-          hasDigest: hasDigest)
+          hasDigest: hasDigest, isPermitted: !isAsking && run.read { $0.versions.mayChange },
+          canRefresh: run.canRefresh(url))
         if run.context.options.sabotage == .restartsAlways, case .append = plan {
-          plan = .restart(because: DownloadError(.contentChanged, "sabotage"))
+          plan = .replace(because: DownloadError(.contentChanged, "sabotage"))
         }
         run.context.options.probe?.note(.planned(run.id, plan))
         noteRanges(of: reply, asked: ask, plan)
-        if isAsking, case .restart = plan { try await fetchAnew() }
+        if isAsking, case .begin = plan { try await fetchAnew() }
         return try await carryOut(plan, of: reply, asked: ask, at: asked, trusting: trust, into: partial)
+      } catch let version as AnotherVersion {
+        throw version
       } catch {
         if !keepsFile(of: reply, after: error, received: have) { reply.body.discard() }
         throw error
       }
+    } catch let version as AnotherVersion {
+      throw version
     } catch let judged as JudgedFailure {
       throw judged.located(stage: source.name, url: url, attempt: attempt)
     } catch let error where !(error is CancellationError) {

@@ -7,9 +7,12 @@ struct Transfer: Sendable {
   let run: Run
   let book: CheckpointBook
   let following: Following
+  /// The reply with which the transfer begins, if an earlier transfer has found that it is of another version.
+  let opened: AnotherVersion?
 
-  init(_ run: Run) {
+  init(_ run: Run, with opened: AnotherVersion? = nil) {
     self.run = run
+    self.opened = opened
     book = CheckpointBook(run)
     following = Following(run)
   }
@@ -31,7 +34,7 @@ struct Transfer: Sendable {
           && $0.error?.code != .inUse
     }
     let partial = following.watch(
-      try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: isNew) })
+      try await run.located(run.storageName) { try await storage.openPartial(run.partialKey, isNew: isNew) })
     do {
       if !isNew {
         try await verifyTail(of: partial)
@@ -64,7 +67,11 @@ struct Transfer: Sendable {
 
   /// Ends writing: checks the length of the file and makes the bytes as durable as the storage's durability requires.
   private func finish(_ partial: any Partial, isNew: Bool) async throws -> CompleteFile {
-    try await run.located(run.storageName) {
+    if let error = run.read({ $0.contradictionOfVersion }) {
+      run.forgetBytes()
+      throw error
+    }
+    return try await run.located(run.storageName) {
       let checkpoint = run.read { $0.checkpoint }
       let end = checkpoint.ranges.prefixLength
       let size = try partial.size()
@@ -93,7 +100,7 @@ struct Transfer: Sendable {
 
   private func transferFromAny(into partial: any Partial) async throws {
     var places = run.places
-    var index = places.first
+    var index = opened.flatMap { opened in places.urls.firstIndex { $0 == opened.request?.url } } ?? places.first
     var offline: (any Error)?
     while true {
       let url = places.urls[index]
@@ -130,24 +137,31 @@ struct Transfer: Sendable {
   }
 
   private static let aboutTheFile: Set<DownloadError.Code> = [
-    .contentChanged, .sizeChanged, .tooLarge, .digestMismatch, .notOwner, .ledger, .cancelled,
+    .tooLarge, .digestMismatch, .notOwner, .ledger, .cancelled,
   ]
 
   /// Sends one request. If the range of the reply cannot be used, sends another one at once, which depends less on the
   /// server, until there is no such request left. The bytes on disk are kept.
   private func transferTrusting(_ url: URL, into partial: any Partial) async throws -> Bool {
     // Kept here as well, because the downloader's memory of URLs is bounded.
-    var trust = run.context.trust.level(of: url)
+    var trust = run.state.withLock { $0.places.distrusted.contains(url) } ? .none : run.context.trust.level(of: url)
     while true {
+      var hasRange = false
       do {
-        return try await transferOnce(from: url, trusting: trust, into: partial)
+        return try await transferOnce(from: url, trusting: trust, into: partial, hasRange: &hasRange)
       } catch let error as DownloadError {
         // A mirror that has served a segment says nothing about this URL's ranges.
         guard run.stopReason == nil, error.url == url.redacted,
           let less = RangeTrust.left(after: error.code, of: trust), !run.read({ $0.partialRanges.isEmpty })
         else { throw error }
+        if RangeTrust.isAboutTheServer(error.code) {
+          run.context.trust.lower(url, to: less)
+        } else {
+          let hasRanges = hasRange || run.state.withLock { $0.places.usedSegments }
+          guard hasRanges else { throw error }
+          run.state.withLock { $0.places.distrusted.append(url) }
+        }
         trust = less
-        run.context.trust.lower(url, to: less)
         run.announce(.refused(error))
       }
     }

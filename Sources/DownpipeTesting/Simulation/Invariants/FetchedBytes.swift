@@ -99,8 +99,7 @@ struct FetchedBytes: Sendable {
     guard let asked = request.range else { return }
     switch reply.coverage {
     case .range(let range, _) where range.lowerBound == asked.start: break
-    case .range, .whole, .none(.rangeNotSatisfiable): distrust(request, process)
-    default: break
+    default: distrust(request, process)
     }
   }
 
@@ -125,8 +124,9 @@ struct FetchedBytes: Sendable {
   /// Notes that the downloader fetches a file from the start, because a reply does not fit the bytes on disk.
   mutating func restarted(_ id: DownloadID) { if entries[id]?.isDoubtful == true { forget(id) } }
 
-  /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends.
-  private mutating func distrust(_ request: SourceRequest, _ process: Int) {
+  /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends, or bytes or sizes
+  /// that contradict what is known.
+  mutating func distrust(_ request: SourceRequest, _ process: Int) {
     if request.range != nil { distrusted.insert(Place(process: process, url: key(request))) }
   }
 

@@ -201,10 +201,33 @@ final class InvariantChecks: Sendable {
   /// Notes that a reply does not fit the bytes on disk: the file is fetched from the start.
   func restarted(_ id: DownloadID) { fetched.withLock { $0.restarted(id) } }
 
-  /// Notes a fault of a server.
-  func fault(_ fault: ServerFault, _ id: DownloadID) {
-    fetched.withLock { $0.doubt(id, hasWrongCopy: fault == .wrongCopy) }
+  /// Whether the ledger knows enough of the file of a request to tell a message in its place: its media type, and that it is not
+  /// empty.
+  ///
+  /// - Parameter withBytes: Whether bytes of it have to be on disk, which the user wants to go on with.
+  func isKnown(_ request: SourceRequest, withBytes: Bool) -> Bool {
+    guard let record = record(request.id), record.checkpoint.mediaType != nil, record.checkpoint.total.bytes ?? 0 > 7
+    else {
+      return false
+    }
+    if record.isOutdated || record.request.url != request.url && !record.request.mirrors.contains(request.url) {
+      return false
+    }
+    return !withBytes
+      || record.checkpoint.ranges.byteCount > 7 && record.refreshing == nil && !record.versions.mayChange
+        && record.phase.isActive
   }
+
+  /// Notes a fault of a server.
+  func fault(_ fault: ServerFault, of request: SourceRequest, from process: SimulatedProcess) {
+    fetched.withLock { fetched in
+      fetched.doubt(request.id, hasWrongCopy: fault == .wrongCopy)
+      if Self.contradictions.contains(fault) { fetched.distrust(request, process.incarnation) }
+    }
+  }
+
+  /// The faults of ranges that contradict what is known: the whole file is asked for.
+  private static let contradictions: Set<ServerFault> = [.wrongTotal, .otherBytes, .wrongCopy]
 
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
 

@@ -20,7 +20,7 @@ final class SimulatedPartial: Partial {
 
   /// The path of a partial.
   static func path(of key: PartialKey) -> String {
-    "\(SimulatedStorage.root)/.partials/\(key.id.rawValue)-\(key.generation)\(suffix)"
+    "\(SimulatedStorage.root)/.partials/\(key.id.rawValue)-\(key.generation)\(key.isSecond ? "-second" : "")\(suffix)"
   }
 
   static func key(of path: String, among keys: some Collection<PartialKey>) -> PartialKey? {

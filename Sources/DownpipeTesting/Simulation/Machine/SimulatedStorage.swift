@@ -56,7 +56,7 @@ struct SimulatedStorage: Storage {
   }
 
   private func workspacePath(_ key: PartialKey) -> String {
-    "\(Self.root)/.work/\(key.id.rawValue)-\(key.generation)"
+    "\(Self.root)/.work/\(key.id.rawValue)-\(key.generation)\(key.isSecond ? "-second" : "")"
   }
 
   func publish(

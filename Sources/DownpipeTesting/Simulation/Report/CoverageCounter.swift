@@ -14,8 +14,8 @@ final class CoverageCounter: Sendable {
     case .planned(_, let plan):
       switch plan {
       case .append(_, let comparing): count(comparing > 0 ? "plan: append after comparing" : "plan: append")
-      case .restart(nil): count("plan: first bytes")
-      case .restart(let error?): count("plan: restart, \(error.code.rawValue)")
+      case .begin: count("plan: first bytes")
+      case .replace(let error): count("plan: replace, \(error.code.rawValue)")
       case .alreadyComplete: count("plan: already complete")
       case .reject(let error): count("plan: reject, \(error.code.rawValue)")
       }

@@ -136,7 +136,9 @@ final class SimulatedNetwork: Sendable {
   ) -> ServerFault? {
     for (fault, rate) in server.faults.sorted(by: { $0.key < $1.key }) where world.happens(rate, .network) {
       switch fault {
-      case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange: if request.range == nil { continue }
+      case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange, .rangeAsWhole: if request.range == nil { continue }
+      case .expiredLink: if !process.system.checks.isKnown(request, withBytes: false) { continue }
+      case .lyingSize: if !process.system.checks.isKnown(request, withBytes: true) { continue }
       // The end of such a body is the end of the file.
       case .truncate: if file(request, server)?.announcesLength == false { continue }
       // Others have no way to notice, also if the file is asked for in part: the reply may be a whole one.
@@ -145,7 +147,7 @@ final class SimulatedNetwork: Sendable {
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
       default: break
       }
-      process.system.checks.fault(fault, request.id)
+      process.system.checks.fault(fault, of: request, from: process)
       if ServerFault.undetectable.contains(fault) { process.system.checks.deceived(request.id) }
       world.coverage.count("fault: \(fault.rawValue)")
       world.timeline.note(.world, nil, request.id, text: "fault: \(fault.rawValue)")
@@ -182,10 +184,28 @@ final class SimulatedNetwork: Sendable {
       swap(request.url)
     case .logInPage:
       let page = FileContent(position: 77, size: Self.pageSize)
-      var reply = SourceReply(
-        coverage: .whole, length: .known(page.size),
-        body: body(of: page, 0..<page.size, nil, for: request, server, process, beside: received))
+      var reply = message(page, to: request, of: server, from: process, beside: received)
       reply.mediaType = "text/html"
+      return reply
+    case .expiredLink:
+      let isEmpty = world.random(.network) { Int.random(in: 0..<4, using: &$0) } == 0
+      let text = FileContent(position: 77, size: isEmpty ? 0 : 7)
+      var reply = message(text, to: request, of: server, from: process, beside: received)
+      reply.mediaType = isEmpty ? nil : world.random(.network) { Self.messageTypes.randomElement(using: &$0) }
+      let present = content(of: request.url).flatMap { content in file(request, server).map { (content, $0) } }
+      reply.validator = world.random(.network) { generator in
+        switch Int.random(in: 0..<3, using: &generator) {
+        case 0: nil
+        case 1: Validator(entityTag: EntityTag("message"))
+        default: present.flatMap(validator)
+        }
+      }
+      return reply
+    case .lyingSize:
+      guard let content = content(of: request.url), let file = file(request, server) else { break }
+      let lie = FileContent(position: content.position, size: min(7, content.size))
+      var reply = message(lie, to: request, of: server, from: process, beside: received)
+      (reply.mediaType, reply.validator) = (file.mediaType, validator(of: content, file))
       return reply
     default: break
     }
@@ -196,6 +216,18 @@ final class SimulatedNetwork: Sendable {
     // must not be mixed with the original's.
     if fault == .wrongCopy, let own = known.versions.first { content = own }
     return reply(to: request, content, known.file, fault, of: server, from: process, beside: received)
+  }
+
+  private static let messageTypes = ["text/plain; charset=utf-8", "application/json", "text/html", "application/xml"]
+
+  /// A whole reply with other bytes than those of the file.
+  private func message(
+    _ content: FileContent, to request: SourceRequest, of server: SimulatedServer, from process: SimulatedProcess,
+    beside received: FetchedBytes.Received
+  ) -> SourceReply {
+    SourceReply(
+      coverage: .whole, length: .known(content.size),
+      body: body(of: content, 0..<content.size, nil, for: request, server, process, beside: received))
   }
 
   private func refusal(_ refusal: Coverage.Refusal, after delay: Duration? = nil) -> SourceReply {
@@ -236,6 +268,11 @@ final class SimulatedNetwork: Sendable {
     var reply = SourceReply(
       coverage: coverage, length: file.announcesLength || coverage != .whole ? .known(Int64(range.count)) : .unknown,
       validator: validator, body: body(of: served, range, fault, for: request, server, process, beside: received))
+    reply.mediaType = file.mediaType
+    if fault == .rangeAsWhole, coverage != .whole {
+      reply.coverage = .whole
+      if world.random(.network, { Bool.random(using: &$0) }) { reply.claimedRange = coverage }
+    }
     if fault == .redirect {
       var parts = URLComponents()
       (parts.scheme, parts.host, parts.path) = ("https", Self.otherHost, request.url.path())

@@ -50,6 +50,8 @@ public struct SimulatedFile: Sendable, Hashable {
   public var size: Int64
   /// What the server tells about the version.
   public var validation: Validation
+  /// The media type of the replies.
+  public var mediaType = "video/mp4"
   /// Whether replies have the length of the file.
   public var announcesLength = true
   /// Whether the server serves ranges.
@@ -95,6 +97,15 @@ public enum ServerFault: String, Sendable, Hashable, CaseIterable, Comparable {
   case notFound
   /// The status 200 with a log-in page.
   case logInPage
+  /// The status 200 with a few bytes of text, JSON or HTML, or with none, as from a link that has expired; some with a strong
+  /// entity tag, or with that of the file. Requests for a file of which nothing is known do not have the fault: it would be
+  /// the file for them.
+  case expiredLink
+  /// A request for a range is answered with that range and the status 200.
+  case rangeAsWhole
+  /// The status 200 with the validator of the file and a few bytes of its media type. Requests for a file of which no bytes
+  /// are on disk do not have the fault.
+  case lyingSize
   /// A redirect to another host, which has the same file.
   case redirect
   /// The file is replaced by another version before the reply.

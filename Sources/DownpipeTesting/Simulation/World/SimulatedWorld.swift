@@ -88,7 +88,7 @@ public struct SimulatedWorld: Sendable, Hashable {
       world.servers[index].faults[.wrongCopy] = 0.15
       // Only few requests can have these.
       for fault in [ServerFault.logInPage, .otherBytes] { world.servers[index].faults[fault] = 0.05 }
-      for fault in [ServerFault.ignoredRange, .refusedRange, .wrongRange, .wrongTotal] {
+      for fault in [ServerFault.ignoredRange, .refusedRange, .wrongRange, .wrongTotal, .rangeAsWhole] {
         world.servers[index].faults[fault] = 0.04
       }
       world.servers[index].maximumConnections = 3

@@ -35,11 +35,9 @@ struct JudgedFailureTests {
     #expect(!judged.holds(for: other))
   }
 
-  @Test func aLaterErrorDescribesTheSameFailure() {
-    let error = DownloadError(.network, "lost at 7")
-    let later = judged(.giveUp).described(by: error).located(stage: "HTTP", url: nil, attempt: 3)
-    #expect(later.error.message == "lost at 7" && later.error.stage == "HTTP" && later.error.attempt == 3)
-    #expect(later.decision == .giveUp)
+  @Test func thePlaceIsAddedToTheError() {
+    let located = judged(.giveUp).located(stage: "HTTP", url: nil, attempt: 3)
+    #expect(located.error.stage == "HTTP" && located.error.attempt == 3 && located.decision == .giveUp)
   }
 
   @Test("a run applies the decision that it was given, and asks the policy only if the counts have changed")

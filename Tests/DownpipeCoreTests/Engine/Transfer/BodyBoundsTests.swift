@@ -22,7 +22,7 @@ struct BodyBoundsTests {
     #expect(announced.end == 9 && announced.isEndAnnounced && announced.compares && announced.resumesAt == 0)
     let known = BodyBounds(of: reply(), from: 0, comparing: 5, knownTotal: 7, maximum: nil)
     #expect(known.end == 7 && !known.isEndAnnounced)
-    #expect(BodyBounds(of: reply(), from: 0, comparing: 0, knownTotal: 7, maximum: nil).end == nil)
+    #expect(BodyBounds(of: reply(), from: 0, comparing: 0, knownTotal: 7, maximum: nil).end == 7)
     let range = BodyBounds(
       of: reply(.range(3..<8, total: .known(10))), from: 3, comparing: 5, knownTotal: 10, maximum: nil)
     #expect(range.end == 8 && range.isEndAnnounced && range.resumesAt == 5)
@@ -42,9 +42,10 @@ struct BodyBoundsTests {
     #expect(code { try bounds.checkEnd(at: 8) } == .lengthMismatch && code { try bounds.checkEnd(at: 9) } == nil)
     let whole = BodyBounds(of: reply(), from: 0, comparing: 5, knownTotal: nil, maximum: nil)
     #expect(code { try whole.checkEnd(at: 4) } == .sizeChanged && code { try whole.checkEnd(at: 5) } == nil)
-    var replaced = whole
-    replaced.replaced(from: 2, length: .known(4))
-    #expect(code { try replaced.checkEnd(at: 4) } == nil && replaced.compareUntil == 2)
+    let known = BodyBounds(of: reply(), from: 0, comparing: 0, knownTotal: 7, maximum: nil)
+    #expect(code { try known.checkEnd(at: 6) } == .contentChanged && code { try known.checkEnd(at: 7) } == nil)
+    let filled = BodyBounds(of: reply(), from: 0, comparing: 0, knownTotal: nil, maximum: nil, isNotEmpty: true)
+    #expect(code { try filled.checkEnd(at: 0) } == .contentChanged && code { try filled.checkEnd(at: 1) } == nil)
   }
 
   @Test("another request follows as long as there is progress and bytes may be missing")

@@ -41,23 +41,4 @@ struct CheckpointRequestsTests {
     #expect(await count(CheckpointPolicy(bytes: 1 << 20), .zero) == 20)
     #expect(await count(CheckpointPolicy(bytes: 2 << 20), .zero) == 10)
   }
-
-  /// Bytes that take the place of others begin anew, and the pause goes on.
-  @Test func aRestartKeepsThePause() async {
-    let time = VirtualTime()
-    let (stream, continuation) = AsyncStream<Void>.makeStream()
-    let requests = CheckpointRequests(CheckpointPolicy(), time: time)
-    requests.begin(continuation, at: 0)
-    time.advance(by: .milliseconds(100))
-    requests.written(4 << 20)
-    requests.restart(at: 0)
-    time.advance(by: .milliseconds(99))
-    requests.written(8 << 20)
-    time.advance(by: .milliseconds(1))
-    requests.written(8 << 20)
-    continuation.finish()
-    var count = 0
-    for await _ in stream { count += 1 }
-    #expect(count == 2)
-  }
 }

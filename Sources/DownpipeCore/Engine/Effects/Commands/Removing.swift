@@ -252,7 +252,9 @@ extension EngineContext {
     if !ended.isEmpty {
       let keys = removed.pages.flatMap(\.keys)
       // A folder is not noted in the record while it is fetched again.
-      let left = ended.filter { run in keys.contains(run.key) && !files.contains { $0.id == run.id } }
+      let left = ended.filter { run in
+        keys.contains { $0.id == run.id && $0.generation == run.key.generation } && !files.contains { $0.id == run.id }
+      }
       if withArtifacts { files += left.flatMap { run in run.leftArtifacts.map { (run.id, $0) } } }
       for page in removed.takePages() { do { try await deletePartials(of: page) } catch { failure = failure ?? error } }
     }

@@ -14,7 +14,7 @@ extension Engine {
   nonisolated func remove(_ orphans: [StoredPartial]) async throws -> Int {
     try await context.mailbox.call(for: []) { _ in
       { state, _ in
-        let idle = orphans.filter { state.slots.runs[$0.key.id]?.key != $0.key }
+        let idle = orphans.filter { state.slots.runs[$0.key.id]?.key.generation != $0.key.generation }
         return .job { context, _ in
           let count = try await context.storage.remove(idle, unknownTo: context.store)
           return { _, _ in .over(count) }
