@@ -17,8 +17,10 @@ package struct EventEffect: Sendable {
   /// Whether that is so only for records whose artifact is in its place, see ``isPlaced``.
   package let needsPlacedRecord: Bool
 
-  /// The condition for an artifact in its place, which has a time, and for a second partial.
-  package static let isPlaced = "(artifact_modified_at IS NOT NULL OR versions IS NOT NULL)"
+  /// The condition for an artifact in its place, which has a time, and for a second partial. No event makes a record match that
+  /// did not before.
+  package static let isPlaced =
+    "(artifact_modified_at IS NOT NULL OR coalesce(versions, '') LIKE '%\"hasOther\"%')"
 
   /// The effects of all events, for the phases in which they are legal.
   package static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
@@ -106,6 +108,7 @@ package struct EventEffect: Sendable {
       validator: Validator(entityTag: EntityTag("tag"), lastModified: time, responseDate: time), resource: "resource",
       contentCoding: "coding", name: "name", mediaType: "type", digests: [digest],
       marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true, freshUntil: time)
+    record.versions = VersionLog(mayChange: true)
     record.steps = StepLog(
       completed: ["step"],
       artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),

@@ -264,7 +264,7 @@ package enum RecordColumns {
   package static let ranking = all.filter { rankingNames.contains($0.name) }
   private static let rankingNames: Set<String> = [
     "generation", "id", "arrival", "created_at", "rank", "total", "expected_size", "size_hint", "deadline",
-    "metadata", "versions",
+    "metadata",
   ]
 
   /// The columns of a request on which the work of a run, or the place of its file, depends; steps, mirrors and metadata,

@@ -95,7 +95,6 @@ extension DownloadRecord {
     RankingContext(
       id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
       host: host, tags: request.tags, metadata: request.metadata,
-      // After a restart by hand the file may have another size.
-      size: versions.mayChange ? request.likelySize : likelySize, deadline: request.deadline)
+      size: likelySize, deadline: request.deadline)
   }
 }
