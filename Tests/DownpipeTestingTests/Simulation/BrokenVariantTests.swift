@@ -153,7 +153,7 @@ extension BrokenVariant {
     BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
     BrokenVariant(
       .storage(.forgetsFlushesUnnoticed), in: losingPower, [.wholeVersions], unchecked: [.claims],
-      workload: patient, within: 12),
+      workload: patient, within: 90),
     BrokenVariant(.storage(.losesWrites), [.claims, .wholeVersions, .liveness, .refetching], within: 3),
     BrokenVariant(.storage(.shiftsContinued), [.wholeVersions, .claims], within: 27),
     BrokenVariant(.storage(.publishesEarly), [.wholeVersions], within: 3),

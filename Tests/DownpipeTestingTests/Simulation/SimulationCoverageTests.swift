@@ -125,9 +125,9 @@ struct SimulationCoverageTests {
 
   /// The decisions about replies, with the reasons that the servers' faults cause.
   private static let plans = [
-    "plan: first bytes", "plan: append", "plan: append after comparing", "plan: already complete",
-    "plan: replace, contentChanged", "plan: reject, httpStatus",
-    "plan: reject, lengthMismatch", "plan: reject, rangeNotSatisfiable", "plan: reject, sizeChanged",
+    "plan: first bytes", "plan: append", "plan: append after comparing",
+    "plan: replace, contentChanged", "plan: reject, httpStatus", "plan: reject, contentChanged",
+    "plan: reject, lengthMismatch", "plan: reject, rangeNotSatisfiable", "plan: reject, rangeRefused",
     "plan: reject, unproven", "plan: reject, wrongRange", "partial: exported", "partial: imported",
     "transfer: one URL twice", "transfer: several connections", "transfer: several servers",
   ]
