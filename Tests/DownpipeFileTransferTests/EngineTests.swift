@@ -134,7 +134,7 @@
       )
     }
 
-    /// Nothing of the old file is in the new one, with and without a time that says so.
+    /// Nothing of the old file is in the new one, which is taken only if a later time says so.
     @Test(
       "A file that changes during a break, with the same size", arguments: [true, false], [nil, "20251122110000", ""])
     func changed(_ hasNewTime: Bool, _ time: String?) async throws {
@@ -148,17 +148,24 @@
           if let time { script.replies["MDTM"] = time.isEmpty ? "500 unknown\r\n" : "213 \(time)\r\n" }
         })
       defer { server.end() }
-      let isEqual = try await download(try server.url(), from: plain) == Self.other
-      #expect(isEqual)
+      if hasNewTime, time == nil {
+        let isEqual = try await download(try server.url(), from: plain) == Self.other
+        #expect(isEqual)
+      } else {
+        let error = await #expect(throws: DownloadError.self) { try await download(try server.url(), from: plain) }
+        #expect(error?.code == .contentChanged)
+      }
     }
 
-    @Test("A file that becomes shorter or longer during a break", arguments: [2_000_000, 3_000_000, 7_000_000])
+    @Test(
+      "A file that becomes shorter or longer during a break, and has no later time, is refused",
+      arguments: [2_000_000, 3_000_000, 7_000_000])
     func resized(_ size: Int) async throws {
       let content = DownloadFixtures.pattern(size: size, seed: 3)
       let server = try breaking(at: 3_000_000, { $0.content = content })
       defer { server.end() }
-      let isEqual = try await download(try server.url(), from: plain) == content
-      #expect(isEqual)
+      let error = await #expect(throws: DownloadError.self) { try await download(try server.url(), from: plain) }
+      #expect(error?.code == .contentChanged)
     }
 
     @Test("A server that accepts REST and ignores it", arguments: [1, 4] as [Segmented.Connections])
