@@ -74,7 +74,9 @@ extension EndToEnd {
         #expect(outcome.toolLines.map(\.error?.code) == [nil, "httpStatus"], "\(outcome.everything)")
         #expect(outcome.toolLines.first?.total == 300_000 && outcome.toolLines.first?.resumable == true)
         #expect(try run.folder.contents() == [])
-        #expect(run.server.requests.allSatisfy { $0.headers["Range"] == "bytes=0-0" })
+        // A refusal may be about the range alone: the missing file is asked for once more without one.
+        let ranges = run.server.requests.filter { $0.headers["Range"] == "bytes=0-0" }
+        #expect(ranges.count == 2 && run.server.requests.count == 3)
       }
     }
 
