@@ -17,7 +17,8 @@
     private let decoder: (any PostProcessor<File, File>)?
 
     /// - Parameters:
-    ///   - former: The bytes on the server until the first connection breaks. Such a server has no ranges and validators.
+    ///   - former: The bytes on the server until the first connection breaks. Its entity tag is
+    ///     another one. Such a server has no ranges.
     ///   - decoder: The step for the content coding of the bytes; `nil` without a coding.
     init(
       _ bytes: [UInt8], former: ArraySlice<UInt8>? = nil, chunkSize: Int, cut: Int?, pace: Pace,
@@ -31,10 +32,7 @@
       self.pace = pace
       var script = FakeSource.Script(bytes)
       if decoder != nil { script.contentCoding = "gzip" }
-      if former != nil {
-        script.honoursRanges = false
-        script.validator = nil
-      }
+      if former != nil { script.honoursRanges = false }
       server = FakeSource(everyURL: script)
     }
 
@@ -49,6 +47,7 @@
       reply.validator?.lastModified = Date(timeIntervalSince1970: 1_000_000_000)
       let cut = server.requests.count == 1 ? cut : nil
       let bytes = cut == nil ? bytes : former ?? bytes
+      if cut != nil, former != nil { reply.validator?.entityTag = EntityTag("former") }
       let body: ArraySlice<UInt8>
       switch reply.coverage {
       case .whole: body = bytes[...]

@@ -62,13 +62,9 @@ struct StorageConformanceTests {
     Flaw(rule: "truncate-cuts") { $0.onTruncate = { _, _ in } },
     Flaw(rule: "reopening-keeps-bytes") { $0.onOpen = { try $0.truncate(to: 0) } },
     Flaw(rule: "closed-partial-refuses-writes") { $0.swallowsLateWrites = true },
-    Flaw(rule: "generations-are-separate") { $0.key = { PartialKey(id: $0.id, generation: 1) } },
-    Flaw(rule: "any-id-will-do") {
-      $0.key = { PartialKey(id: DownloadID($0.id.rawValue.lowercased()), generation: $0.generation) }
-    },
-    Flaw(rule: "any-id-will-do") {
-      $0.key = { PartialKey(id: DownloadID(String($0.id.rawValue.prefix(254))), generation: $0.generation) }
-    },
+    Flaw(rule: "generations-are-separate") { $0.key = { PartialKey(id: $0.id, generation: 1, isSecond: $0.isSecond) } },
+    Flaw(rule: "any-id-will-do") { $0.key = { $0.renamed(to: $0.id.rawValue.lowercased()) } },
+    Flaw(rule: "any-id-will-do") { $0.key = { $0.renamed(to: String($0.id.rawValue.prefix(254))) } },
     Flaw(rule: "removing-a-partial") { $0.onRemovePartial = { _, _ in } },
     Flaw(rule: "removing-a-partial") {
       $0.onRemovePartial = { storage, key in
@@ -285,5 +281,11 @@ struct StorageConformanceTests {
       }
       #expect(broken.contains("publishing-is-atomic") == !isAtomic, "found: \(broken.sorted())")
     }
+  }
+}
+
+extension PartialKey {
+  fileprivate func renamed(to id: String) -> PartialKey {
+    PartialKey(id: DownloadID(id), generation: generation, isSecond: isSecond)
   }
 }

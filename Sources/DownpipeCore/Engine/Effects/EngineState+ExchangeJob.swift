@@ -59,9 +59,7 @@ extension EngineState {
       for run in removed where await !context.removeRecord(of: run, knowing: lost[run.id], &changes) {
         failed.append(run)
       }
-      for run in emptied {
-        for key in run.read({ $0.partialKeys }) { try? await context.storage.removePartial(key) }
-      }
+      for run in emptied { try? await context.storage.removePartials(of: run.record) }
       return failed
     } then: { state, instant, failed in
       for run in removed { state.lostRemovals[run.id] = nil }

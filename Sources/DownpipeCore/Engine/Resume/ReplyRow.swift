@@ -143,14 +143,13 @@ extension ReplyRow {
   }
 
   /// The error of a reply that is not used, or that is another version: what the server sends, and what was expected.
-  func error(_ reply: SourceReply, known: Checkpoint, httpStatus: Int? = nil) -> DownloadError {
+  func error(_ reply: SourceReply, known: Checkpoint) -> DownloadError {
     let new = FileText(reply.statedSize, reply.mediaType, reply.contentCoding)
     let have = known.ranges.end
     let old = FileText(known.total, known.mediaType, known.contentCoding, atLeast: have)
     let what = new == old ? "\(new) that are not the same" : "\(new), not \(old)"
     return DownloadError(
-      self == .otherCoding ? .wrongContentCoding : .contentChanged, "the server now sends \(what): \(reason)",
-      httpStatus: httpStatus)
+      self == .otherCoding ? .wrongContentCoding : .contentChanged, "the server now sends \(what): \(reason)")
   }
 }
 

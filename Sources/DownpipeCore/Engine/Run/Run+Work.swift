@@ -67,7 +67,7 @@ extension Run {
     try await prepareRefresh()
     if let artifact = try await existing() {
       // A restart leaves the partial to the next transfer, which is not needed.
-      for key in read({ $0.partialKeys }) { try? await storage.removePartial(key) }
+      try? await storage.removePartials(of: record)
       return artifact
     }
     while true {
@@ -100,9 +100,7 @@ extension Run {
       // finished, because a finished download is not visited again. The partial is closed before: not every storage
       // deletes one that is open. The lease keeps other owners from opening it meanwhile.
       file.close()
-      if file.mayLeaveTraces || read({ $0.versions.hasOther }) {
-        for key in read({ $0.partialKeys }) { try? await storage.removePartial(key) }
-      }
+      if file.mayLeaveTraces || read({ $0.versions.hasOther }) { try? await storage.removePartials(of: record) }
       return artifact
     } catch {
       await file.following?.end()
@@ -172,7 +170,9 @@ extension Run {
         transfer.opened?.discard()
         guard versions < Self.mostVersions, let version = try anotherVersion(after: error) else {
           goBackFromEmptyVersion()
-          throw (error as? AnotherVersion)?.refused ?? error
+          guard let version = error as? AnotherVersion else { throw error }
+          version.discard()
+          throw version.error
         }
         versions += 1
         do { try await begin(version) } catch {

@@ -75,7 +75,7 @@ extension Run {
     context.excludedPlaces.insert(wrong, of: record)
     let next = self.places.next(insteadOf: wrong)
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
-    try await forget(read { $0.checkpoint.ranges })
+    try await forget(read { $0.checkpoint.ranges }, withFacts: true)
     use(next)
     announce(state: .transferring)
     return true
@@ -128,7 +128,10 @@ extension Run {
   }
 
   /// Removes wrong bytes from the record, first in the ledger, and from the disk when none are left.
-  private func forget(_ wrong: ByteRangeSet) async throws {
+  ///
+  /// - Parameter hasFacts: Whether also the size and the validator that came with them are forgotten: another place that has the
+  ///   right file may state others.
+  private func forget(_ wrong: ByteRangeSet, withFacts hasFacts: Bool = false) async throws {
     let left = update { record in
       for range in wrong.ranges { record.checkpoint.remove(range) }
       record.checkpoint.isComplete = false
@@ -137,6 +140,7 @@ extension Run {
       return record.checkpoint.ranges
     }
     if left.isEmpty { forgetBytes() }
+    if hasFacts { update { $0.checkpoint = Checkpoint() } }
     received.store(left.byteCount, ordering: .relaxed)
     try await save([.checkpoint, .steps, .state])
     if left.isEmpty { try await located(storageName) { try await storage.removePartial(partialKey) } }

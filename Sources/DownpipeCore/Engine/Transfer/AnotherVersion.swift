@@ -13,36 +13,21 @@ final class AnotherVersion: Error {
   /// Whether the version is wanted, or proved by a digest.
   let isProven: Bool
 
-  init(
-    because error: DownloadError, isProven: Bool = false, reply: SourceReply, to request: SourceRequest, at time: Date
-  ) {
+  /// - Parameters:
+  ///   - isProven: Whether the version is wanted, or proved by a digest.
+  ///   - reply: The reply to begin with, its request and the time of it; without it, the server is asked again.
+  init(because error: DownloadError, isProven: Bool = false, beginningWith reply: (SourceRequest, Date, SourceReply)? = nil) {
     self.error = error
-    self.request = request
     self.isProven = isProven
-    self.reply = Mutex(reply)
-    self.time = time
-  }
-
-  /// The server is asked again.
-  /// - Parameter isProven: Whether the version is wanted, or proved by a digest.
-  init(because error: DownloadError, isProven: Bool) {
-    self.isProven = isProven
-    self.error = error
-    request = nil
-    reply = Mutex(nil)
-    time = .distantPast
+    request = reply?.0
+    time = reply?.1 ?? .distantPast
+    self.reply = Mutex(reply?.2)
   }
 
   /// Removes and returns the request, its time and the reply; `nil` the second time.
   func take() -> (SourceRequest, Date, SourceReply)? {
     guard let request, let reply = reply.withLock({ $0.take() }) else { return nil }
     return (request, time, reply)
-  }
-
-  /// The error of a version that is not begun, because there were too many. Its reply ends.
-  var refused: DownloadError {
-    discard()
-    return error
   }
 
   /// Ends the reply, unless it was taken.

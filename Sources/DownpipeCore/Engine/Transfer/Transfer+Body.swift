@@ -28,7 +28,7 @@ extension Transfer {
       {
         let error = DownloadError(
           .rangeIgnored, "the server sends the file as a whole only: it is fetched beside the parts on disk")
-        throw AnotherVersion(because: error, isProven: true, reply: reply, to: asked, at: time)
+        throw AnotherVersion(because: error, isProven: true, beginningWith: (asked, time, reply))
       }
       (start, kept) = (offset - comparing, offset)
     case .begin(let end):
@@ -36,7 +36,7 @@ extension Transfer {
       book.reset(to: 0)
       (start, kept, knownTotal) = (0, 0, end)
     case .replace(let reason):
-      throw AnotherVersion(because: reason, reply: reply, to: asked, at: time)
+      throw AnotherVersion(because: reason, beginningWith: (asked, time, reply))
     }
     let before = run.read { ($0.checkpoint.facts, $0.versions.mayChange) }
     let adoption = Adoption(reply, to: asked, keeping: kept, of: run.read({ $0.checkpoint }))

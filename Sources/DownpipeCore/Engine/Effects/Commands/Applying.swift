@@ -80,7 +80,7 @@ extension EngineContext {
       let page = Array(ids[start..<min(start + EngineState.page, ids.count)])
       guard let records = try? await store.records(of: page) else { continue }
       for record in records where record.phase == .cancelled && !running.contains(record.id) {
-        for key in record.partialKeys { try? await storage.removePartial(key) }
+        try? await storage.removePartials(of: record)
       }
     }
   }
