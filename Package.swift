@@ -393,7 +393,8 @@ let package = Package(
         "DownpipeSQLite", "DownpipeColumns", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
-      ]),
+      ],
+      exclude: ["ledger-0.1.0.sql"]),
     tests(
       "DownpipePostgres",
       [

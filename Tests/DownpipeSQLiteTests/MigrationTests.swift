@@ -174,6 +174,50 @@
       }
     }
 
+    @Test("The ledger of 0.1.0 opens, nothing of it is lost, and its downloads go on")
+    func released() async throws {
+      let data = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "ledger-0.1.0.sql")
+      let dump = try String(contentsOf: data, encoding: .utf8)
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let old = try DatabaseQueue(path: path)
+        try await old.writeWithoutTransaction { try $0.execute(sql: dump) }
+        try old.close()
+        let ledger = SQLiteLedger(path)
+        let store = try await ledger.open()
+        #expect(try await store.damaged() == [])
+        let records = try await store.records(DownloadQuery())
+        #expect(records.map(\.phase) == [.finished, .failed, .transferring, .waiting])
+        #expect(records.map(\.request.url.lastPathComponent) == ["a.bin", "missing.bin", "slow.bin", "busy.bin"])
+        #expect(records.map(\.attempts) == [1, 1, 1, 1])
+        #expect(records.allSatisfy { $0.versions == VersionLog() && $0.steps.verified.isEmpty })
+        #expect(records[0].steps.artifact?.path == "a.bin" && records[0].steps.artifact?.size == 300_000)
+        #expect(records[1].error?.httpStatus == 404)
+        let film = records[2]
+        #expect(film.owner == "elsewhere/2")
+        #expect(film.checkpoint.ranges == ByteRangeSet([0..<9_371_648]) && film.checkpoint.total == .known(50_000_000))
+        #expect(film.checkpoint.validator?.entityTag == EntityTag("v1"))
+        #expect(film.checkpoint.validator?.lastModified == Date(timeIntervalSince1970: 1_795_341_600))
+        #expect(film.checkpoint.mediaType == "video/mp4" && film.checkpoint.marks.count == 3)
+        #expect(film.request.mirrors.map(\.lastPathComponent) == ["slow.bin"])
+        #expect(film.request.headers.fields.map(\.value) == ["a"])
+        #expect(film.partialKey == PartialKey(id: film.id, generation: 3), "the name of its bytes on disk")
+        #expect(records[3].error?.httpStatus == 503 && records[3].notBefore != nil)
+
+        #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 1_795_935_547)) == 1)
+        var leased = try #require(try await store.lease(LeaseRequest(now: start, until: time(60)) { _ in .take }).first)
+        #expect(leased.id == film.id && leased.checkpoint == film.checkpoint)
+        leased.versions = VersionLog(isInSecond: true, hasOther: true, earlier: leased.checkpoint)
+        leased.checkpoint = Checkpoint()
+        #expect(try await store.save(leased, [.checkpoint, .steps], at: start))
+        try await store.close()
+        let next = try await ledger.open()
+        let record = try #require(try await next.record(film.id))
+        #expect(record.versions.earlier == film.checkpoint && record.partialKeys.contains(film.partialKey))
+        try await next.close()
+      }
+    }
+
     @Test("Downloads of the last version have no deadline and can be given one")
     func deadlines() async throws {
       try await withFolder { folder in

@@ -16,7 +16,9 @@ final class AnotherVersion: Error {
   /// - Parameters:
   ///   - isProven: Whether the version is wanted, or proved by a digest.
   ///   - reply: The reply to begin with, its request and the time of it; without it, the server is asked again.
-  init(because error: DownloadError, isProven: Bool = false, beginningWith reply: (SourceRequest, Date, SourceReply)? = nil) {
+  init(
+    because error: DownloadError, isProven: Bool = false, beginningWith reply: (SourceRequest, Date, SourceReply)? = nil
+  ) {
     self.error = error
     self.isProven = isProven
     request = reply?.0
