@@ -17,8 +17,8 @@
     private let decoder: (any PostProcessor<File, File>)?
 
     /// - Parameters:
-    ///   - former: The bytes on the server until the first connection breaks. Its entity tag is
-    ///     another one. Such a server has no ranges.
+    ///   - former: The bytes on the server until the first connection breaks, with an entity tag of their own. Such a
+    ///     server has no ranges.
     ///   - decoder: The step for the content coding of the bytes; `nil` without a coding.
     init(
       _ bytes: [UInt8], former: ArraySlice<UInt8>? = nil, chunkSize: Int, cut: Int?, pace: Pace,
@@ -46,8 +46,11 @@
       var reply = try await server.open(request)
       reply.validator?.lastModified = Date(timeIntervalSince1970: 1_000_000_000)
       let cut = server.requests.count == 1 ? cut : nil
-      let bytes = cut == nil ? bytes : former ?? bytes
-      if cut != nil, former != nil { reply.validator?.entityTag = EntityTag("former") }
+      var bytes = bytes
+      if cut != nil, let former {
+        bytes = former
+        reply.validator?.entityTag = EntityTag("former")
+      }
       let body: ArraySlice<UInt8>
       switch reply.coverage {
       case .whole: body = bytes[...]

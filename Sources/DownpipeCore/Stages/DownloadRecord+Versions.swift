@@ -1,17 +1,5 @@
 internal import Foundation
 
-extension Storage {
-  /// Removes both partials of a download, also the second one if the first cannot be removed.
-  /// - Throws: The first failure.
-  func removePartials(of record: DownloadRecord) async throws {
-    var failure: (any Error)?
-    for key in record.partialKeys {
-      do { try await removePartial(key) } catch { failure = failure ?? error }
-    }
-    if let failure { throw failure }
-  }
-}
-
 extension Checkpoint {
   /// What is known of the file without the bytes: its size, validator, media type and coding. A reply that contradicts them is
   /// not taken for the file, see ``ReplyRow``.

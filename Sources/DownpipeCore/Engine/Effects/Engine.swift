@@ -217,7 +217,7 @@ actor Engine {
         if isSaved { run.state.withLock { $0.wasRefused = false } } else { run.announceLoss() }
       } else {
         // A record may be of a later download with the same id, whose partial has another key.
-        try await context.storage.removePartials(of: run.record)
+        try await context.storage.removePartials(run.read { $0.partialKeys })
       }
     } catch {
       // The bytes are left as an orphan.

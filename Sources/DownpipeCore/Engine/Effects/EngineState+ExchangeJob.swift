@@ -59,7 +59,7 @@ extension EngineState {
       for run in removed where await !context.removeRecord(of: run, knowing: lost[run.id], &changes) {
         failed.append(run)
       }
-      for run in emptied { try? await context.storage.removePartials(of: run.record) }
+      for run in emptied { try? await context.storage.removePartials(run.read { $0.partialKeys }) }
       return failed
     } then: { state, instant, failed in
       for run in removed { state.lostRemovals[run.id] = nil }

@@ -65,7 +65,7 @@ extension Run {
     do {
       // Not through `save(_:)`: this has to be done even if the task is cancelled.
       guard try await context.store.save(record, fields, at: context.time.date) else { return }
-      for key in keys { try await storage.removePartial(key) }
+      try await storage.removePartials(keys)
     } catch {
       // The engine deletes the bytes after the outcome has been saved.
       state.withLock { $0.mayHoldBytes = true }

@@ -21,7 +21,7 @@ extension Run {
   }
 
   /// The version that takes the place of the bytes on disk after a failure; `nil` if there is none.
-  func anotherVersion(after error: any Error) throws -> AnotherVersion? {
+  func anotherVersion(after error: any Error) -> AnotherVersion? {
     if let version = error as? AnotherVersion { return version }
     // Only for bytes that differ: what was refused as a message stays refused. A digest proves the new version, and it takes the
     // place of the bytes on disk only then.

@@ -67,7 +67,7 @@ extension Run {
     try await prepareRefresh()
     if let artifact = try await existing() {
       // A restart leaves the partial to the next transfer, which is not needed.
-      try? await storage.removePartials(of: record)
+      try? await storage.removePartials(read { $0.partialKeys })
       return artifact
     }
     while true {
@@ -100,7 +100,9 @@ extension Run {
       // finished, because a finished download is not visited again. The partial is closed before: not every storage
       // deletes one that is open. The lease keeps other owners from opening it meanwhile.
       file.close()
-      if file.mayLeaveTraces || read({ $0.versions.hasOther }) { try? await storage.removePartials(of: record) }
+      if file.mayLeaveTraces || read({ $0.versions.hasOther }) {
+        try? await storage.removePartials(read { $0.partialKeys })
+      }
       return artifact
     } catch {
       await file.following?.end()
@@ -168,7 +170,7 @@ extension Run {
     while true {
       do { return try await transfer.perform() } catch let error where !(error is CancellationError) {
         transfer.opened?.discard()
-        guard versions < Self.mostVersions, let version = try anotherVersion(after: error) else {
+        guard versions < Self.mostVersions, let version = anotherVersion(after: error) else {
           goBackFromEmptyVersion()
           guard let version = error as? AnotherVersion else { throw error }
           version.discard()

@@ -8,8 +8,7 @@ final class AnotherVersion: Error {
   let error: DownloadError
   /// The request; `nil` if there is no reply to begin with.
   let request: SourceRequest?
-  private let reply: Mutex<SourceReply?>
-  private let time: Date
+  private let opened: Mutex<(SourceRequest, Date, SourceReply)?>
   /// Whether the version is wanted, or proved by a digest.
   let isProven: Bool
 
@@ -22,24 +21,19 @@ final class AnotherVersion: Error {
     self.error = error
     self.isProven = isProven
     request = reply?.0
-    time = reply?.1 ?? .distantPast
-    self.reply = Mutex(reply?.2)
+    opened = Mutex(reply)
   }
 
   /// Removes and returns the request, its time and the reply; `nil` the second time.
-  func take() -> (SourceRequest, Date, SourceReply)? {
-    guard let request, let reply = reply.withLock({ $0.take() }) else { return nil }
-    return (request, time, reply)
-  }
+  func take() -> (SourceRequest, Date, SourceReply)? { opened.withLock { $0.take() } }
 
   /// Ends the reply, unless it was taken.
   func discard() { take()?.2.body.discard() }
 
   /// Whether the reply fits the checkpoint of an earlier version, by its validator.
   func fits(_ checkpoint: Checkpoint) -> Bool {
-    guard let request else { return false }
-    return reply.withLock { reply in
-      guard let reply else { return false }
+    opened.withLock { opened in
+      guard let (request, _, reply) = opened else { return false }
       let comparison = ResumePlan.comparison(of: checkpoint, with: reply, to: request)
       return comparison == .sameStrong || comparison == .sameWeak
         ? ReplyRow.of(reply, to: request, known: checkpoint, .resumed) == .fits : false

@@ -80,7 +80,7 @@ extension EngineContext {
       let page = Array(ids[start..<min(start + EngineState.page, ids.count)])
       guard let records = try? await store.records(of: page) else { continue }
       for record in records where record.phase == .cancelled && !running.contains(record.id) {
-        try? await storage.removePartials(of: record)
+        try? await storage.removePartials(record.partialKeys)
       }
     }
   }

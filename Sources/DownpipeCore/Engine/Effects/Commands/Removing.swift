@@ -44,7 +44,7 @@ extension Engine {
   private nonisolated func deleteFiles(of removed: RemovedDownloads.Summary) async throws {
     var failure: (any Error)?
     for page in removed.pages {
-      do { try await context.deletePartials(of: page) } catch { failure = failure ?? error }
+      do { try await context.storage.removePartials(page.keys) } catch { failure = failure ?? error }
       let artifacts = page.artifacts
       for start in stride(from: 0, to: artifacts.count, by: Self.filesInTurn) {
         let batch = Array(artifacts[start..<min(start + Self.filesInTurn, artifacts.count)])
@@ -208,7 +208,7 @@ extension EngineContext {
       .ids([run.id]), deletingFiles: false, knowing: lost.map { [$0] } ?? [], &changes)
     if let removed, removed.count > 0 {
       run.wasRemoved = true
-      for page in removed.pages { try? await deletePartials(of: page) }
+      for page in removed.pages { try? await storage.removePartials(page.keys) }
     } else {
       // The download stays cancelled.
       run.announce(state: .cancelled)
@@ -256,16 +256,12 @@ extension EngineContext {
         keys.contains { $0.id == run.id && $0.generation == run.key.generation } && !files.contains { $0.id == run.id }
       }
       if withArtifacts { files += left.flatMap { run in run.leftArtifacts.map { (run.id, $0) } } }
-      for page in removed.takePages() { do { try await deletePartials(of: page) } catch { failure = failure ?? error } }
+      for page in removed.takePages() {
+        do { try await storage.removePartials(page.keys) } catch { failure = failure ?? error }
+      }
     }
     do { try await delete(files) } catch { failure = failure ?? error }
     return failure
-  }
-
-  fileprivate func deletePartials(of page: RemovedPage) async throws {
-    var failure: (any Error)?
-    for key in page.keys { do { try await storage.removePartial(key) } catch { failure = failure ?? error } }
-    if let failure { throw failure }
   }
 
   /// Deletes the files of removed downloads. Done in a turn, so that no download starts and publishes meanwhile.
