@@ -12,15 +12,33 @@ extension VerifyChecksum {
         "the URL of the download does not end with a file name to look up in the checksum file: give VerifyChecksum the "
           + "name of the entry")
     }
-    let bytes: [UInt8]
+    let bytes = try await fetch(file, at: url, in: context)
     do {
-      bytes = try await context.fetch(file, maximumBytes: ChecksumFile.maximumBytes)
+      return try digests(for: name, in: bytes, of: file, at: url, context)
+    } catch {
+      // The copy of another download may be older than this one.
+      let again = try await fetch(file, at: url, in: context)
+      guard again != bytes else { throw error }
+      return try digests(for: name, in: again, of: file, at: url, context)
+    }
+  }
+
+  /// Fetches the checksum file. A second call brings a copy that the server was asked for by then; see
+  /// ``/DownpipeCore/ProcessingContext/fetch(_:maximumBytes:isNamedByUser:)``.
+  private func fetch(_ file: CompanionFile, at url: URL, in context: ProcessingContext) async throws -> [UInt8] {
+    do {
+      return try await context.fetch(file, maximumBytes: ChecksumFile.maximumBytes)
     } catch let error as DownloadError {
       throw Self.missing(error, at: url)
     }
+  }
+
+  private func digests(
+    for name: String, in bytes: [UInt8], of file: CompanionFile, at url: URL, _ context: ProcessingContext
+  ) throws(DownloadError) -> [FileDigest] {
     let sums: ChecksumFile
     do {
-      sums = try ChecksumFile(parsing: bytes, named: Self.statement(file, context))
+      sums = try parsed.file(of: bytes, named: Self.statement(file, context))
     } catch {
       throw error.located(stage: nil, url: url, attempt: nil)
     }

@@ -19,6 +19,11 @@ extension FileStore {
   /// An artifact that is published already is moved. Folders below the root that are empty afterwards are removed. If a
   /// step moved the artifact out of the root, it is renamed in its folder, and the folder of the destination is
   /// ignored.
+  ///
+  /// **Companions.** They appear before their artifact, each atomically, so that they are all there when it is. The conflict
+  /// policy applies to all names together: with `.fail`, nothing is placed if one of them exists; with `.keepBoth`, all get
+  /// the same number; with `.replace`, all replace what has their names; with `.reuse`, all bytes must be the same. After a
+  /// crash in between, the second call takes the companions back, and begins anew.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, also when
   ///   a published artifact was changed since; `.contentChanged` when another program changed the length of the
   ///   partial.
@@ -59,7 +64,7 @@ extension FileStore {
   }
 
   /// Whether the artifact exists unchanged: a file with the same size and modification time, as far as the artifact has
-  /// them, or a folder.
+  /// them, or a folder. Its companions are not looked at.
   public func contains(_ artifact: Artifact) async -> Bool {
     artifact.isOnDisk(system)
   }
@@ -81,7 +86,8 @@ extension FileStore {
     )
   }
 
-  /// Removes an artifact, a file or a folder with its contents, and folders below the root that are empty afterwards.
+  /// Removes an artifact, a file or a folder with its contents, and folders below the root that are empty afterwards. Before,
+  /// the companions of a published artifact are removed that are unchanged.
   ///
   /// Does nothing if the artifact does not exist, was changed since it was published, was replaced by another file, or was
   /// there before the download.

@@ -61,6 +61,8 @@ public struct FileStore: Storage {
   public let onConflict: ConflictPolicy
   /// Whether synchronized and published bytes survive only the end of the process, or also a loss of power.
   public let durability: Durability
+  /// What takes longer than a system call is done on threads of its own.
+  public var mayBlock: Bool { false }
 
   let folders: StoreFolders
 

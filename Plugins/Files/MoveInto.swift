@@ -148,6 +148,11 @@ public struct MoveInto: UniversalPostProcessor {
   /// The step moves a file and does not change it.
   public var keepsContent: Bool { true }
 
+  /// The folder that the artifact is moved into; with a template, the one before the first field.
+  public func outputFolders(in context: ProcessingContext) -> [String] {
+    [(path?.root ?? directory ?? (try? choose?(context))).map(PathText.absolute)].compactMap(\.self)
+  }
+
   /// Moves the artifact.
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`;

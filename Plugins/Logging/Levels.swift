@@ -13,7 +13,8 @@ extension LogObserver {
     /// The request was redirected, its link was refreshed, a reply was refused, or the transfer starts again at the
     /// first byte. `notice` by default.
     public var detour: Logger.Level?
-    /// An attempt has failed. The download may be tried again. `warning` by default.
+    /// An attempt has failed, and the download may be tried again; or the logger was too slow, and events were dropped.
+    /// `warning` by default.
     public var attemptFailed: Logger.Level?
     /// The download has finished. `info` by default.
     public var finished: Logger.Level?
@@ -48,7 +49,7 @@ extension LogObserver {
       case .state(.paused), .state(.cancelled), .removed: stopped
       case .progress, .stepProgress: progress
       case .restarted, .refused, .redirected, .linkRefreshed: detour
-      case .attemptFailed: attemptFailed
+      case .attemptFailed, .missed: attemptFailed
       }
     }
   }

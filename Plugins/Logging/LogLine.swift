@@ -26,6 +26,7 @@ struct LogLine {
       metadata["digests"] = .array(
         digests.map { .string("\($0.digest?.description ?? $0.algorithm.name) (\($0.origin))".safeText) })
     case .stepFinished(let name): metadata["step"] = .string(name.safeText)
+    case .missed(let count): metadata["events"] = .stringConvertible(count)
     case .removed: break
     }
   }
@@ -49,6 +50,7 @@ struct LogLine {
     case .stepProgress: "progress of a step"
     case .verified: "digest is right"
     case .stepFinished: "step has finished"
+    case .missed: "events of this and other downloads were dropped"
     case .removed: "download was removed"
     }
   }

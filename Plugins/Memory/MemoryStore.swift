@@ -89,12 +89,17 @@ public struct MemoryStore: Storage {
   /// Stores an artifact under its name. A published artifact is renamed. An artifact that a step wrote to a file stays
   /// in that file.
   ///
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`; `.storage` for a published artifact
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`; `.processing` for an artifact with
+  ///   companions, which need a storage with files; `.storage` for a published artifact
   ///   whose bytes are no longer in the store.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
+    guard artifact.companions.isEmpty else {
+      throw DownloadError(
+        .processing, "“\(artifact.name)” has companions, which need files: use a storage such as FileStore")
+    }
     guard artifact.path == nil else { return artifact }
     let name = destination.finalName ?? artifact.name
     try check(.init(directory: destination.directory, name: name))
@@ -194,6 +199,9 @@ public struct MemoryStore: Storage {
     state.publishedBytes += count - (replaced?.byteCount ?? 0)
     state.published[artifact.name] = artifact
   }
+
+  /// Long copies are made on threads of their own.
+  public var mayBlock: Bool { false }
 
   /// Whether the artifact is in memory and not published yet.
   public func isStaged(_ artifact: Artifact) -> Bool { artifact.path == nil && kept(artifact) == nil }

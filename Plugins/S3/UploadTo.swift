@@ -125,6 +125,12 @@
     ///   `.network` and the like if the storage did not answer or was busy, which is tried again; `.processing` for other
     ///   refusals; `CancellationError`.
     public func process(_ input: File, in context: ProcessingContext) async throws -> File {
+      guard input.artifact.companions.isEmpty else {
+        throw DownloadError(
+          .processing,
+          "UploadTo uploads one file, and “\(input.name)” has companions: upload them in the step that makes them, and "
+            + "return the file without them")
+      }
       let key = try key(input.name, context)
       guard let url = ObjectLocation(bucket: bucket.bucket, key: key).url else {
         throw DownloadError(.unsafePath, "“\(key.escaped)” cannot be the key of an object: no URL can have it")

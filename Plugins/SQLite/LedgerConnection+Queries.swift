@@ -5,7 +5,7 @@
 
   extension LedgerConnection {
     func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
-      let rows = RowFilter(query.filter, location: query.location, isByChange: query.order == .latestChange)
+      let rows = RowFilter(query.filter, isByChange: query.order == .latestChange)
       guard !rows.phases.isEmpty, query.limit ?? 1 > 0 else { return [] }
       let keys = try keys(query, rows)
       let order = order(query)
@@ -77,11 +77,11 @@
     }
 
     func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {
-      let rows = RowFilter(filter)
+      let rows = RowFilter(try withoutCommonLocation(filter))
       let sql: String
       if rows.isListed {
         sql = "\(rows.prefix)\(rows.select("phase, count(*)")) GROUP BY phase"
-      } else if rows.namesKinds {
+      } else if rows.hasKinds {
         let counts = rows.phases.flatMap { phase in
           rows.places(of: phase).map { "SELECT '\(phase.rawValue)', count(*) FROM \($0.from) WHERE \($0.where)" }
         }
@@ -106,8 +106,20 @@
       return counts
     }
 
+    /// The filter without its location, unless there are records of other locations: the numbers of all records are at hand.
+    private func withoutCommonLocation(_ filter: DownloadFilter) throws -> DownloadFilter {
+      guard let location = filter.location else { return filter }
+      let statement = try prepared("SELECT EXISTS (SELECT 1 FROM kind WHERE location <> ?)")
+      statement.bind(location)
+      defer { statement.reset() }
+      var filter = filter
+      if try statement.step(), statement.int64() == 0 { filter.location = nil }
+      return filter
+    }
+
     /// Computes the sums of ``DownloadTotals/add(_:)`` in SQL.
     func totals(_ filter: DownloadFilter) throws -> DownloadTotals {
+      let filter = try withoutCommonLocation(filter)
       let size =
         "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size, size_hint)"
       let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"

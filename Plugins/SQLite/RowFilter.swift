@@ -8,15 +8,13 @@
   /// in the rows. A statement begins with ``prefix``, and its first parameters are those of ``bind(to:)``.
   struct RowFilter {
     private let filter: DownloadFilter
-    private let location: String?
     /// Whether the result is in order of the last change. An index has this order, so that a page is found without reading
     /// all matching rows.
     private let isByChange: Bool
 
-    init(_ filter: DownloadFilter, location: String? = nil, isByChange: Bool = false) {
+    init(_ filter: DownloadFilter, isByChange: Bool = false) {
       self.isByChange = isByChange
       self.filter = filter
-      self.location = location
     }
 
     /// The phases of the rows.
@@ -26,6 +24,8 @@
 
     /// Whether the rows are found by a tag or by their ids.
     var isListed: Bool { filter.tag != nil || filter.ids != nil }
+    /// Whether rows are found by their kinds.
+    var hasKinds: Bool { namesKinds || filter.location != nil }
     /// Whether probably only some of the kinds match. Most kinds match a location.
     var namesKinds: Bool { filter.host != nil || filter.intent != nil }
 
@@ -35,7 +35,7 @@
       var kinds: [String] = []
       if filter.host != nil { kinds.append("host = ?") }
       if filter.intent != nil { kinds.append("intent = ?") }
-      if location != nil { kinds.append("(location IS NULL OR location = ?)") }
+      if filter.location != nil { kinds.append("(location IS NULL OR location = ?)") }
       var tables: [String] = []
       if filter.tag != nil { tables.append("tagged(generation) AS (SELECT generation FROM tag WHERE tag = ?)") }
       if filter.ids != nil {
@@ -58,13 +58,13 @@
       }
       if let host = filter.host { statement.bind(host) }
       if let intent = filter.intent { statement.bind(RecordColumns.key(intent.rawValue)) }
-      if let location { statement.bind(location) }
+      if let location = filter.location { statement.bind(location) }
     }
 
     /// The condition for rows of wanted kinds, to be added to another one.
     ///
     /// The plus signs here and below keep SQLite, which has no statistics, from choosing another index.
-    var isWanted: String { namesKinds || location != nil ? " AND +kind IN (SELECT number FROM wanted)" : "" }
+    var isWanted: String { hasKinds ? " AND +kind IN (SELECT number FROM wanted)" : "" }
 
     /// The `FROM` and `WHERE` clauses that find the matching rows in a phase through indexes.
     func places(of phase: DownloadState.Phase) -> [(from: String, where: String)] {

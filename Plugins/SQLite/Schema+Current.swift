@@ -136,7 +136,8 @@
         lineage TEXT,
         pieces TEXT,
         versions TEXT,
-        verified TEXT
+        verified TEXT,
+        artifact_companions TEXT
       );
       CREATE INDEX download_held ON download (owner) WHERE owner IS NOT NULL;
       CREATE INDEX download_arrival ON download (arrival);

@@ -62,6 +62,9 @@
           try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("16: companions of artifacts") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN artifact_companions TEXT")
+      }
       return migrator
     }
 

@@ -44,6 +44,9 @@ public struct Adaptive: AdmissionPolicy, Hashable {
   /// The highest limit for one host.
   public var maximumPerHost: Int? { maximum }
 
+  /// Admits every download: the session decides, because the limit depends on how earlier runs have ended.
+  public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
+
   /// Returns a session that knows nothing about any host.
   public func start() -> any AdmissionSession { Session(policy: self) }
 

@@ -89,6 +89,9 @@ public struct FairShare: AdmissionPolicy {
     }
   }
 
+  /// Admits every download: the policy orders downloads and limits nothing.
+  public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
+
   /// Returns a session in which all groups are level.
   public func start() -> any AdmissionSession { Session(policy: self) }
 

@@ -57,6 +57,9 @@ public struct RequestRate: AdmissionPolicy, Hashable {
       + (burst > 1 ? ", \(burst) at once" : "")
   }
 
+  /// Admits every download: the session decides, because the rate depends on when downloads have started.
+  public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
+
   /// Returns a session that counts from now on.
   public func start() -> any AdmissionSession { Session(rate: self) }
 

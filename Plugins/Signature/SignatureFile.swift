@@ -8,11 +8,34 @@ extension DownloadError.Code {
 }
 
 extension ProcessingContext {
+  /// Fetches a signature and verifies a file with it.
+  ///
+  /// If that fails, the signature is fetched once more, unless it was requested for this file: the copy of another download
+  /// may be older than the file.
+  /// - Parameter verify: Verifies the file with the bytes of the signature; called again for other bytes.
+  /// - Throws: The error of `verify`, with the URL of the signature for `.badSignature`, and the errors of the fetch.
+  func verify(
+    with file: CompanionFile, maximumBytes: Int, _ verify: ([UInt8]) async throws -> Void
+  ) async throws {
+    let bytes = try await fetch(signature: file, maximumBytes: maximumBytes)
+    do {
+      do {
+        try await verify(bytes)
+      } catch let error as DownloadError where [.badSignature, .digestMismatch].contains(error.code) {
+        let again = try await fetch(signature: file, maximumBytes: maximumBytes)
+        guard again != bytes else { throw error }
+        try await verify(again)
+      }
+    } catch let error as DownloadError where error.code == .badSignature {
+      throw error.located(stage: nil, url: try? file.url(beside: request.url), attempt: nil)
+    }
+  }
+
   /// Fetches a signature.
   ///
   /// - Throws: ``DownloadError`` with `.noSignature` if the server says for good that there is none; otherwise the error
   ///   of the fetch, for the retry policy.
-  func fetch(signature file: CompanionFile, maximumBytes: Int) async throws -> [UInt8] {
+  private func fetch(signature file: CompanionFile, maximumBytes: Int) async throws -> [UInt8] {
     let url = try file.url(beside: request.url)
     do {
       return try await fetch(file, maximumBytes: maximumBytes)

@@ -57,19 +57,16 @@
       try Task.checkCancellation()
       let program = try findProgram()
       let keys = try readKeyring()
-      let bytes = try await context.fetch(signature: signature, maximumBytes: Self.maximumBytes)
-      let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-gpgv-\(UUID().uuidString)")
-      do {
-        try FileManager.default.createDirectory(
-          at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-      } catch {
-        throw DownloadError(error, as: .storage)
-      }
-      defer { try? FileManager.default.removeItem(at: folder) }
-      do {
+      try await context.verify(with: signature, maximumBytes: Self.maximumBytes) { bytes in
+        let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-gpgv-\(UUID().uuidString)")
+        do {
+          try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        } catch {
+          throw DownloadError(error, as: .storage)
+        }
+        defer { try? FileManager.default.removeItem(at: folder) }
         try await verify(artifact, bytes, keys, with: program, in: folder)
-      } catch let error as DownloadError where error.code == .badSignature {
-        throw error.located(stage: nil, url: try? signature.url(beside: context.request.url), attempt: nil)
       }
       return artifact
     }

@@ -94,12 +94,7 @@
         verify = { try verifyEd25519($0, key, artifact) }
       }
       try Task.checkCancellation()
-      let bytes = try await context.fetch(signature: signature, maximumBytes: MinisignSignature.maximumBytes)
-      do {
-        try verify(bytes)
-      } catch let error as DownloadError where error.code == .badSignature {
-        throw error.located(stage: nil, url: try? signature.url(beside: context.request.url), attempt: nil)
-      }
+      try await context.verify(with: signature, maximumBytes: MinisignSignature.maximumBytes) { try verify($0) }
       return artifact
     }
 

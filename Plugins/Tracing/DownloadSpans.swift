@@ -122,7 +122,7 @@ struct DownloadSpans {
       add("redirected", ["url.full": .string(url.safeText)], to: span)
     case .linkRefreshed(let url):
       add("link refreshed", ["url.full": .string(url.safeText)], to: span)
-    case .state, .progress, .stepProgress, .verified, .stepFinished, .removed:
+    case .state, .progress, .stepProgress, .verified, .stepFinished, .removed, .missed:
       break
     }
   }

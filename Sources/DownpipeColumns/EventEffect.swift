@@ -111,7 +111,9 @@ package struct EventEffect: Sendable {
     record.versions = VersionLog(mayChange: true)
     record.steps = StepLog(
       completed: ["step"],
-      artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
+      artifact: StoredArtifact(
+        kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time,
+        companions: [.init(suffix: ".companion")]),
       note: "note", verified: [VerifiedDigest(digest, from: .request)])
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(kind: .file, path: "earlier", name: "earlier", size: 2, mediaType: nil)

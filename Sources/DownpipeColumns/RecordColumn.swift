@@ -239,6 +239,9 @@ package enum RecordColumns {
     .optional(
       "artifact_is_reused", .steps, { $0.steps.artifact?.isReused == true ? true : nil },
       { $0.steps.artifact?.isReused = $1 }),
+    .json(
+      "artifact_companions", .steps, { $0.steps.artifact?.companions.unlessEmpty },
+      { $0.steps.artifact?.companions = $1 }),
   ]
 
   // MARK: Parts of statements

@@ -31,7 +31,8 @@ extension Artifact {
     return current
   }
 
-  /// Removes the artifact from the disk: a file, or a folder with everything below it.
+  /// Removes the artifact from the disk: a file, or a folder with everything below it. Its companions are removed before if
+  /// they are beside it; those of an artifact that is not published go with the workspace.
   ///
   /// Does nothing when the path does not exist, or leads to something else than this artifact.
   /// - Parameters:
@@ -45,6 +46,7 @@ extension Artifact {
     checksStatus: Bool = true, keeping precious: [String] = [], _ system: FileSystem
   ) async throws -> Bool {
     guard let path = path.map(PathText.normalized) else { return false }
+    if checksStatus { for file in companionFiles { try await file.removeFromDisk(system) } }
     let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
     guard let status, !checksStatus || isDescribed(by: status) else { return false }
     guard kind == .directory else {

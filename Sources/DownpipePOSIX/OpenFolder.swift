@@ -122,18 +122,11 @@ package final class OpenFolder: Sendable {
 
   /// Creates a folder and the folders above it. New folders below `root` are private to this user (mode 0700).
   ///
-  /// - Throws: `DownloadError` with `.permission` when a file has the name of a folder, or a folder cannot be written.
+  /// - Throws: `DownloadError`, which names the folder that could not be created: with `.permission` when a file has its
+  ///   name, or the folder above it cannot be written.
   package static func makeFolders(
     _ path: String, privateBelow root: String? = nil, durability: Durability, system: FileSystem
-  ) throws {
-    try reporting("make the folder", path) { () throws(SystemError) in
-      try make(path, privateBelow: root, durability: durability, system: system)
-    }
-  }
-
-  private static func make(
-    _ path: String, privateBelow root: String?, durability: Durability, system: FileSystem
-  ) throws(SystemError) {
+  ) throws(DownloadError) {
     let isPrivate = root.map { PathText.remainder(of: path, below: $0) != nil } ?? false
     let mode: mode_t = isPrivate ? 0o700 : 0o777
     do {
@@ -141,21 +134,44 @@ package final class OpenFolder: Sendable {
     } catch {
       switch error.code {
       case ENOENT where path != "/":
-        try make(PathText.split(path).folder, privateBelow: root, durability: durability, system: system)
+        try makeFolders(PathText.split(path).folder, privateBelow: root, durability: durability, system: system)
         do {
           try system.makeFolder(Entry(path), mode: mode)
         } catch {
-          if error.code != EEXIST { throw error }
+          if error.code != EEXIST { throw failure(error, toMake: path, system) }
         }
       case EEXIST:
         // Another process may just have created it, and may end before it is on the disk: flush it here too.
-        guard try system.status(Entry(path), following: true).kind == .folder else { throw SystemError(ENOTDIR) }
+        let kind: FileStatus.Kind
+        do { kind = try system.status(Entry(path), following: true).kind } catch {
+          throw failure(error, toMake: path, system)
+        }
+        if kind != .folder { throw failure(SystemError(ENOTDIR), toMake: path, system) }
       default:
-        throw error
+        throw failure(error, toMake: path, system)
       }
     }
     if durability == .power {
-      try OpenFolder(PathText.split(path).folder, system: system).flush(durability)
+      do { try OpenFolder(PathText.split(path).folder, system: system).flush(durability) } catch {
+        throw failure(error, toMake: path, system)
+      }
     }
+  }
+
+  /// The error of a folder that could not be created. The system says of some of them only that something does not exist.
+  private static func failure(_ error: SystemError, toMake path: String, _ system: FileSystem) -> DownloadError {
+    let usual = error.downloadError("make the folder", path)
+    guard error.code == ENOENT else { return usual }
+    let advice: String
+    if (try? system.status(Entry(path), following: false).kind) == .link {
+      advice = "it is a link to a folder that does not exist: mount the disk of that folder, or choose another folder"
+    } else if (try? system.status(Entry(PathText.split(path).folder), following: true).kind) == .folder {
+      advice = "the file system of \(PathText.split(path).folder) makes no folders there: choose another folder"
+    } else {
+      return usual
+    }
+    return DownloadError(
+      usual.code, "could not make the folder \(path): \(String(cString: strerror(error.code))); \(advice)", cause: error
+    )
   }
 }

@@ -80,7 +80,7 @@ package struct Timeline: Sendable {
       if entries[event.id]?.part == .step(name) { endPart(of: event.id, nil, &changes) }
     case .removed:
       end(event.id, .removed, &changes)
-    case .attemptFailed, .restarted, .refused, .redirected, .linkRefreshed, .stepProgress, .verified:
+    case .attemptFailed, .restarted, .refused, .redirected, .linkRefreshed, .stepProgress, .verified, .missed:
       break
     }
     return changes

@@ -55,7 +55,8 @@ struct ServeCommand: AsyncParsableCommand {
       let interruption = Interruption()
       let downloader = try await Self.downloader(settings, log)
       let result = await Result { try await serve(downloader, configuration, interruption) }
-      await downloader.shutdown()
+      let report = await downloader.shutdown()
+      if !report.isComplete { OutputFile.warn("\(report)") }
       try result.get()
     }
 

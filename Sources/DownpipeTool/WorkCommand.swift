@@ -71,7 +71,8 @@ struct WorkCommand: AsyncParsableCommand {
     let interruption = Interruption()
     let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())
     let result = await Result { try await work(downloader, log, interruption) }
-    await downloader.shutdown()
+    let report = await downloader.shutdown()
+    if !report.isComplete { OutputFile.warn("\(report)") }
     try result.get()
   }
 

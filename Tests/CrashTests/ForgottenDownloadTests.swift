@@ -94,7 +94,8 @@
           _ = try await download.value
         } catch {
           Issue.record("the download goes on, and its value is the old failure: \(error)")
-          return await downloader.shutdown()
+          await downloader.shutdown()
+          return
         }
         await downloader.shutdown()
       }

@@ -213,6 +213,33 @@ struct FileStoreTests {
     #expect(try FileStore(folder.path("a")).location != name)
   }
 
+  @Test("a folder that cannot be made is named, with what to do about it")
+  func rootsThatCannotBeMade() async throws {
+    let folder = try TemporaryFolder()
+    func message(_ root: String) -> String? {
+      do throws(DownloadError) {
+        _ = try FileStore(root).location
+        return nil
+      } catch { return error.message }
+    }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path("unmounted"))
+    for root in ["link", "link/root"] {
+      #expect(message(folder.path(root))?.hasPrefix("could not make the folder \(folder.path("link")): ") == true)
+      #expect(message(folder.path(root))?.contains("it is a link to a folder that does not exist") == true)
+    }
+    try folder.write([], to: "file")
+    #expect(message(folder.path("file/root"))?.contains("a file has the name of a folder in this path") == true)
+    #if os(Linux)
+      // Others are refused for their permissions.
+      guard geteuid() == 0 else { return }
+      #expect(
+        message("/proc/downpipe/root")
+          == "could not make the folder /proc/downpipe: No such file or directory; the file system of /proc makes no "
+          + "folders there: choose another folder")
+    #endif
+  }
+
   @Test func theStoreItselfIsNeverRemoved() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))

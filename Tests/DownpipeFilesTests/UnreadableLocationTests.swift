@@ -81,6 +81,30 @@ struct UnreadableLocationTests {
     await other.shutdown()
   }
 
+  @Test("each of two folders shows and counts its own downloads")
+  func twoFolders() async throws {
+    let folder = try TemporaryFolder()
+    let one = try await downloader(folder.path("one"), FakeSource(everyURL: .init(bytes)))
+    _ = try await one.add(request("mine")).value
+    let two = try await downloader(folder.path("two"))
+    #expect(try await two.statuses().isEmpty)
+    #expect(try await two.counts().isEmpty)
+    #expect(try await two.totals() == DownloadTotals())
+    #expect(try await two.download("mine") == nil)
+    try await two.add(request("theirs"))
+    for (downloader, id, phase) in [(one, "mine", .finished), (two, "theirs", .waiting)]
+      as [(Downloader, DownloadID, DownloadState.Phase)]
+    {
+      #expect(try await downloader.statuses().map(\.id) == [id])
+      #expect(try await downloader.counts() == [phase: 1])
+      #expect(try await downloader.totals().counts == [phase: 1])
+    }
+    let elsewhere = try FileStore(folder.path("one")).location
+    #expect(try await two.counts(DownloadFilter(location: elsewhere)) == [.finished: 1])
+    await one.shutdown()
+    await two.shutdown()
+  }
+
   @Test func aRenameThatWasInterruptedDoesNotHideTheError() async throws {
     let folder = try TemporaryFolder()
     try folder.write([], to: "file")

@@ -95,6 +95,16 @@
       }
     }
 
+    @Test func `a file with companions is refused before anything is uploaded`() async throws {
+      let bucket = try await TestBucket()
+      let folder = try TemporaryFolder()
+      let input = try file(randomBytes(1000), in: folder).withCompanion(at: folder.path("x"), suffix: ".png")
+      await #expect {
+        _ = try await UploadTo(try bucket.bucket()).process(input, in: try context())
+      } throws: { ($0 as? DownloadError)?.code == .processing }
+      #expect(try await bucket.openUploads() == 0)
+    }
+
     @Test func `the next run sends only the parts that the storage does not have`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()

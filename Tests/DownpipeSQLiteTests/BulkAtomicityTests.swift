@@ -195,7 +195,9 @@
           (.intent(.silent), "SCAN kind"),
         ]
         for (filter, kinds) in filters {
-          let rows = RowFilter(filter, location: "y")
+          var filter = filter
+          filter.location = "y"
+          let rows = RowFilter(filter)
           for place in rows.places(of: .waiting) {
             for statement in ["SELECT generation FROM", "UPDATE"] {
               let isUpdate = statement == "UPDATE"

@@ -19,7 +19,9 @@
     func plans(filter: DownloadFilter) async throws {
       try await withFolder { folder in
         let pool = try LedgerFile(path: "\(folder)/l.sqlite", durability: .process, lockTimeout: .seconds(5)).open()
-        let rows = RowFilter(filter, location: "/d")
+        var filter = filter
+        filter.location = "/d"
+        let rows = RowFilter(filter)
         var statements = [rows.prefix + rows.select("generation, rank, arrival, updated_at")]
         for phase in rows.phases {
           for place in rows.places(of: phase) {

@@ -224,6 +224,35 @@
       }
     }
 
+    @Test("a signature that is not one of the file is fetched once more: its copy may be older than the file")
+    func olderSignature() async throws {
+      let right = try sign()
+      _ = try folder.write([1, 2, 3], to: "film.mkv")
+      let older = try sign()
+      let artifact = Artifact(location: .memory(bytes), name: "film.mkv", size: .known(Int64(bytes.count)))
+      for (signatures, fetches, isRight) in [
+        ([older, right], 2, true), ([older, older], 2, false), ([right], 1, true),
+      ] {
+        let count = Watched(0)
+        let context = ProcessingContext(
+          request: try DownloadRequest("https://example.org/film.mkv"), workspace: folder.path,
+          fetch: { _, _, _ in
+            count.update { count in
+              count += 1
+              return signatures[min(count, signatures.count) - 1]
+            }
+          })
+        let step = VerifySignature(.minisign(publicKey: publicKey))
+        if isRight {
+          #expect(try await step.process(artifact, in: context) == artifact)
+        } else {
+          let error = await #expect(throws: DownloadError.self) { try await step.process(artifact, in: context) }
+          #expect(error?.code == .digestMismatch)
+        }
+        #expect(count.value == fetches)
+      }
+    }
+
     @Test("a tampered mirror is left for the next place")
     func tamperedMirror() async throws {
       let url = try #require(URL(string: "https://example.org/film.mkv"))

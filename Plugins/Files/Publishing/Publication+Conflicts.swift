@@ -15,27 +15,30 @@ extension Publication {
   func settle(_ item: PublishedItem, _ occupant: FileStatus?) async throws -> Settled {
     if let claimed, try isPlaceholder(claimed, for: item) {
       try await note(.claiming, item, claimed)
-      if try fill(claimed, with: item) { return result(claimed, item.status, .renamed) }
+      if try fill(claimed, with: item) { return try result(claimed, item.status, .renamed) }
     }
     var occupant = occupant
     for _ in 0..<Self.maximumRaces {
       var candidate = name
-      if let occupant, try await isEarlierResult(name, occupant, for: item) { return result(name, occupant, .linked) }
+      if let occupant, try await isEarlierResult(name, occupant, for: item) {
+        return try result(name, occupant, .linked)
+      }
       // The download replaces its own file.
       let isOwn = occupant.map { hasNameOfEarlier && context.replaces?.isDescribed(by: $0) == true } ?? false
+      let taken = try occupant == nil ? takenCompanionName(name) : name
       switch (isOwn ? .replace : publisher.onConflict, occupant) {
-      case (.replace, nil) where item.isOpen:
+      case (.replace, nil) where item.isOpen && companionItems.isEmpty:
         break
       case (.replace, let occupant):
         try await replace(occupant, by: item)
-        return result(name, item.status, item.isOpen ? .linked : .renamed)
-      case (_, nil):
+        return try result(name, item.status, item.isOpen ? .linked : .renamed)
+      case (_, nil) where taken == nil:
         break
       case (.fail, _):
-        throw exists("the conflict policy is to fail: remove it, or choose another name or policy")
-      case (.reuse, let occupant?), (.keepBoth, let occupant?):
-        if publisher.onConflict == .reuse, try await reuse(occupant, for: item) {
-          var reused = result(name, occupant, .linked)
+        throw exists("the conflict policy is to fail: remove it, or choose another name or policy", taken)
+      case (.reuse, let occupant), (.keepBoth, let occupant):
+        if publisher.onConflict == .reuse, let occupant, try await reuse(occupant, for: item) {
+          var reused = try result(name, occupant, .linked)
           reused.artifact.isReused = true
           return reused
         }
@@ -43,11 +46,12 @@ extension Publication {
         if let last, let status = try system.statusIfPresent(folder.entry(last)),
           try await isEarlierResult(last, status, for: item)
         {
-          return result(last, status, .linked)
+          return try result(last, status, .linked)
         }
         candidate = free
       }
-      if let taking = try await take(candidate, for: item) { return result(candidate, item.status, taking) }
+      let taking = try await withPlacedCompanions(as: candidate, of: item) { try await take(candidate, for: item) }
+      if let taking { return try result(candidate, item.status, taking) }
       // Another entry has the name.
       occupant = try system.statusIfPresent(folder.entry(name))
     }
@@ -59,7 +63,8 @@ extension Publication {
 
   /// Whether a file is the result of an earlier run, which was interrupted after it published the item without a note.
   private func isEarlierResult(_ name: String, _ status: FileStatus, for item: PublishedItem) async throws -> Bool {
-    guard item.isOpen, context.wasInterrupted else { return false }
+    // One with companions has left a note.
+    guard item.isOpen, context.wasInterrupted, companions.isEmpty else { return false }
     return try await isEqual(item, to: name, status)
   }
 
@@ -67,7 +72,8 @@ extension Publication {
   private func numberedNames() throws(SystemError) -> (last: String?, free: String) {
     let number = try NumberedName.firstFree { number throws(SystemError) in
       let name = NumberedName.make(name, number, kind: artifact.kind)
-      return try system.statusIfPresent(folder.entry(name)) != nil
+      if try system.statusIfPresent(folder.entry(name)) != nil { return true }
+      return try takenCompanionName(name) != nil
     }
     let last = number > 1 ? NumberedName.make(name, number - 1, kind: artifact.kind) : nil
     return (last, NumberedName.make(name, number, kind: artifact.kind))
@@ -164,12 +170,16 @@ extension Publication {
       let what = item.status.kind == .folder ? "folder" : "file"
       throw exists("\(obstacle) cannot be replaced by a \(what): remove it, or choose another name")
     }
+    try checkReplacedCompanions()
     try await note(.atOnce, item, name)
     let target = folder.entry(name)
-    if item.status.kind == .folder, occupant != nil {
-      try displace(target, by: item)
-    } else {
-      try item.rename(to: target, by: hidden, system)
+    _ = try await withPlacedCompanions(as: name, of: item, replacing: true) {
+      if item.status.kind == .folder, occupant != nil {
+        try displace(target, by: item)
+      } else {
+        try item.rename(to: target, by: hidden, system)
+      }
+      return true
     }
     // A run that ended between its two renames has left the old folder.
     if item.status.kind == .folder, context.priorNote != nil { try FileTree(system: system).remove(aside) }
@@ -197,7 +207,7 @@ extension Publication {
 
   /// Whether the existing file has the same bytes. Then it is used, and the new one is dropped.
   private func reuse(_ occupant: FileStatus, for item: PublishedItem) async throws -> Bool {
-    guard try await isEqual(item, to: name, occupant) else { return false }
+    guard try await isEqual(item, to: name, occupant), try await areCompanionsEqual() else { return false }
     try await note(.reusing, occupant, name)
     // The program that wrote it may not have flushed it.
     try await flush(folder.entry(name))

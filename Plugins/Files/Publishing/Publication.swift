@@ -27,6 +27,8 @@ struct Publication: Sendable {
   /// Whether the artifact was published before and is moved now.
   let isPublished: Bool
   let context: ProcessingContext
+  /// The companions, in the artifact's order; `nil` for one that is left where it is.
+  var companions: [CompanionItem?] = []
 
   /// How often other programs may take the chosen name first before publishing fails.
   static let maximumRaces = 100
@@ -51,14 +53,25 @@ struct Publication: Sendable {
   func run() async throws -> Artifact {
     // An earlier run may have ended between its link and its rename.
     if context.wasInterrupted || context.priorNote != nil { try FileTree(system: system).remove(hidden) }
-    var item = try await stage()
+    let item = try await stage()
+    do {
+      return try await withCompanions(copying: item.isCopy).publish(item)
+    } catch {
+      try? removeCompanionCopies()
+      if item.isCopy, let name = item.oldName { try? FileTree(system: system).remove(name) }
+      throw error
+    }
+  }
+
+  private func publish(_ staged: PublishedItem) async throws -> Artifact {
+    var (item, publication) = (staged, self)
     var occupant: FileStatus?
-    if !item.isOpen {
+    if !item.isOpen || !companionItems.isEmpty {
       occupant = try system.statusIfPresent(folder.entry(name))
     }
     if !item.isCopy {
       if let occupant, occupant.isSame(as: item.status) { return try await acknowledge(occupant, for: item) }
-      if occupant != nil, let path = artifact.path, try hasNumberedName(path) {
+      if try occupant != nil || takenCompanionName(name) != nil, let path = artifact.path, try hasNumberedName(path) {
         return artifact.published(at: path, item.status)
       }
       try await flushData(of: item)
@@ -70,7 +83,8 @@ struct Publication: Sendable {
       } catch let error as SystemError where error.needsOtherItem(than: item) {
         // On another file system, copy beside the target and rename there. Without links, rename the entry.
         item = try await error.code == EXDEV ? copy() : named()
-        final = try await settle(item, try system.statusIfPresent(folder.entry(name)))
+        if item.isCopy { publication = try await withCompanions(copying: true) }
+        final = try await publication.settle(item, try system.statusIfPresent(folder.entry(name)))
       }
       // A loss of power must not lose both names: the new one is flushed before the old one is removed.
       if item.isCopy, final.leavesOldName { try removeOldName(of: item) }
@@ -79,6 +93,7 @@ struct Publication: Sendable {
       if item.isCopy, let path = artifact.path {
         try await BlockingThreads.run { _ in try FileTree(system: system).remove(Entry(path)) }
       }
+      try await publication.removeCompanionResidue(final.artifact.name)
       if item.oldName != nil { try await flushSource() }
       return final.artifact
     } catch {
@@ -170,32 +185,45 @@ struct Publication: Sendable {
       isPublished: isPublished)
     if let path = artifact.path, try !residue.isTarget(path) { try await note(.atOnce, item, name) }
     try await flushData(of: item)
+    guard try await withPlacedCompanions(as: name, of: item, { true }) != nil else {
+      throw exists("a companion cannot have its name: remove it, or choose another name", try takenCompanionName(name))
+    }
     try await flushTarget()
     try await residue.remove()
+    try await removeCompanionResidue(name)
     try await flushSource()
-    return artifact.published(at: PathText.join(folder.path, name), occupant)
+    return try published(name, occupant)
   }
 
   // MARK: -
 
   func note(_ manner: PublishNote.Manner, _ item: PublishedItem, _ name: String) async throws {
     // A file without a name needs no note: after a crash it is recognised by its bytes.
-    if item.isOpen, item.oldName == nil, durability == .process, manner == .atOnce { return }
+    if item.isOpen, item.oldName == nil, durability == .process, manner == .atOnce, companions.isEmpty { return }
     try await note(manner, item.status, name)
   }
 
   func note(_ manner: PublishNote.Manner, _ status: FileStatus, _ name: String) async throws {
     let target = (components + [name]).joined(separator: "/")
-    try await context.note(PublishNote(manner: manner, status: status, target: target).text)
+    let companions = companions.map { companion in
+      companion.map { PublishNote.Companion(inode: $0.item.status.inode, size: $0.item.status.size) } ?? .init()
+    }
+    try await context.note(
+      PublishNote(manner: manner, status: status, target: target, companions: companions).text)
   }
 
-  func result(_ name: String, _ status: FileStatus, _ taking: Taking) -> Settled {
-    Settled(
-      artifact: artifact.published(at: PathText.join(folder.path, name), status), leavesOldName: taking == .linked)
+  func result(_ name: String, _ status: FileStatus, _ taking: Taking) throws(SystemError) -> Settled {
+    Settled(artifact: try published(name, status), leavesOldName: taking == .linked)
   }
 
-  func exists(_ reason: String) -> DownloadError {
-    DownloadError(.alreadyExists, "\(PathText.join(folder.path, name)) exists already, and \(reason)")
+  private func published(_ name: String, _ status: FileStatus) throws(SystemError) -> Artifact {
+    var published = artifact.published(at: PathText.join(folder.path, name), status)
+    if !artifact.companions.isEmpty { published.companions = try publishedCompanions(name) }
+    return published
+  }
+
+  func exists(_ reason: String, _ taken: String? = nil) -> DownloadError {
+    DownloadError(.alreadyExists, "\(PathText.join(folder.path, taken ?? name)) exists already, and \(reason)")
   }
 
   /// Flushes the contents of the item before it gets its name.
@@ -212,7 +240,7 @@ struct Publication: Sendable {
     }
   }
 
-  private func flushTarget() async throws {
+  func flushTarget() async throws {
     guard durability == .power else { return }
     try await BlockingThreads.run { _ in try folder.flush(durability) }
   }

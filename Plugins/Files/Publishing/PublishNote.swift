@@ -21,32 +21,61 @@ struct PublishNote: Hashable {
   var size: Int64
   /// The path of the target, relative to the publisher's root, which can be moved.
   var target: String
+  /// The artifact's companions, in their order.
+  var companions: [Companion] = []
 
-  init(manner: Manner, status: FileStatus, target: String) {
+  /// What a companion is known by: its inode and its size; zeros for one that is not published with its artifact.
+  struct Companion: Hashable {
+    var inode: UInt64 = 0
+    var size: Int64 = 0
+  }
+
+  init(manner: Manner, status: FileStatus, target: String, companions: [Companion] = []) {
     self.manner = manner
     inode = status.inode
     size = status.kind == .folder ? 0 : status.size
     self.target = target
+    self.companions = companions
   }
 
   /// Parses ``text``; `nil` for any other text.
   init?(_ text: String) {
-    let parts = text.split(separator: " ", maxSplits: 4, omittingEmptySubsequences: false)
-    guard parts.count == 5, parts[0] == "publish1", let manner = Manner(rawValue: String(parts[1])),
-      let inode = UInt64(parts[2]), let size = Int64(parts[3]), !parts[4].isEmpty
+    let hasCompanions = text.hasPrefix("publish2 ")
+    let count = hasCompanions ? 6 : 5
+    let parts = text.split(separator: " ", maxSplits: count - 1, omittingEmptySubsequences: false)
+    guard parts.count == count, hasCompanions || parts[0] == "publish1",
+      let manner = Manner(rawValue: String(parts[1])), let inode = UInt64(parts[2]), let size = Int64(parts[3]),
+      let target = parts.last, !target.isEmpty
     else { return nil }
+    if hasCompanions {
+      for part in parts[4].split(separator: ",") {
+        let numbers = part.split(separator: ":")
+        guard numbers.count == 2, let inode = UInt64(numbers[0]), let size = Int64(numbers[1]) else { return nil }
+        companions.append(Companion(inode: inode, size: size))
+      }
+    }
     self.manner = manner
     self.inode = inode
     self.size = size
-    target = String(parts[4])
+    self.target = String(target)
   }
 
   /// The note as the ledger stores it.
-  var text: String { "publish1 \(manner.rawValue) \(inode) \(size) \(target)" }
+  var text: String {
+    let version = companions.isEmpty ? "publish1" : "publish2"
+    let list = companions.isEmpty ? "" : companions.map { "\($0.inode):\($0.size)" }.joined(separator: ",") + " "
+    return "\(version) \(manner.rawValue) \(inode) \(size) \(list)\(target)"
+  }
 
   /// Whether an entry is the one in the note.
   func describes(_ status: FileStatus) -> Bool {
     status.inode == inode && (status.kind == .folder ? 0 : status.size) == size
       && (status.kind == .folder || status.kind == .file)
+  }
+
+  /// Whether an entry is the companion with an index.
+  func describes(_ status: FileStatus, companion index: Int) -> Bool {
+    status.kind == .file && companions.indices.contains(index)
+      && companions[index] == Companion(inode: status.inode, size: status.size)
   }
 }

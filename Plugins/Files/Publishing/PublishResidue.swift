@@ -39,6 +39,14 @@ struct PublishResidue: Sendable {
     }
   }
 
+  /// Takes the new name back, so that the file has its old one only. A copy is deleted, because its original is there.
+  func withdraw() throws(SystemError) {
+    guard let path = artifact.path, try !isTarget(path) else { return }
+    let system = folder.system
+    if try system.statusIfPresent(Entry(path)) != nil { return try system.unlink(folder.entry(name)) }
+    try system.rename(folder.entry(name), to: Entry(path))
+  }
+
   /// Whether a path leads to the published entry, and not to another name of the same file.
   func isTarget(_ path: String) throws(SystemError) -> Bool {
     guard let status = try folder.system.statusIfPresent(Entry(path)), status.isSame(as: published) else {

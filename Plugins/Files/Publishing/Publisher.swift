@@ -40,6 +40,8 @@ struct Publisher: Sendable {
     in context: ProcessingContext
   ) async throws -> Artifact {
     let components = try destination(directory, name)
+    try artifact.checkCompanions()
+    for companion in artifact.companions { try PathText.checkName(name + companion.suffix) }
     let note = context.priorNote.flatMap(PublishNote.init)
     if let note, let published = try await resume(note, artifact, isPublished, context.request.id) { return published }
     if isPublished, artifact.kind == .directory, let path = artifact.path,
@@ -64,7 +66,7 @@ struct Publisher: Sendable {
         throw DownloadError(.storage, "\(root) was removed: start the download again")
       }
       // The artifact that is replaced may have a name with a number.
-      let earlier = try context.replaces.flatMap { try nameOfEarlier($0, in: folder, for: name, artifact.kind) }
+      let earlier = try context.replaces.flatMap { try nameOfEarlier($0, in: folder, for: name, artifact) }
       let publication = Publication(
         publisher: self, artifact: artifact, held: held, folder: folder, name: earlier ?? name,
         hasNameOfEarlier: earlier != nil, components: components.dropLast(),
@@ -87,8 +89,9 @@ struct Publisher: Sendable {
   /// The name of the artifact that is replaced, if it is unchanged in the folder, under the requested name or one with a
   /// number; otherwise `nil`.
   private func nameOfEarlier(
-    _ earlier: Artifact, in folder: OpenFolder, for name: String, _ kind: Artifact.Kind
+    _ earlier: Artifact, in folder: OpenFolder, for name: String, _ artifact: Artifact
   ) throws -> String? {
+    let kind = artifact.kind
     // Only an unchanged file is known to be the download's own.
     guard let path = earlier.path, earlier.kind == kind, kind == .file, earlier.modifiedAt != nil, !earlier.isReused
     else { return nil }
@@ -96,9 +99,9 @@ struct Publisher: Sendable {
     guard last == name || NumberedName.isNumbered(last, from: name, kind: kind) else { return nil }
     let here: FileStatus
     do throws(SystemError) {
-      guard let status = try system.statusIfPresent(folder.entry(last)), earlier.isDescribed(by: status) else {
-        return nil
-      }
+      guard let status = try system.statusIfPresent(folder.entry(last)), earlier.isDescribed(by: status),
+        try companionsCanReplace(earlier, in: folder, last, artifact.companions)
+      else { return nil }
       here = try system.status(Entry(parent), following: true)
     } catch {
       if error.isAbsence { return nil }
@@ -165,7 +168,10 @@ struct Publisher: Sendable {
     else { return nil }
     let path = PathText.join(folder.path, name)
     do {
-      guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
+      guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else {
+        try withdrawCompanions(of: artifact, note, in: folder, name, id)
+        return nil
+      }
       // The new name must be on the disk before the old one is removed.
       try await BlockingThreads.run { [durability] _ in try folder.flush(durability) }
       let residue = PublishResidue(
@@ -177,6 +183,7 @@ struct Publisher: Sendable {
         }
       }
       var published = artifact.published(at: path, status)
+      published.companions = try await resumeCompanions(of: artifact, note, in: folder, name, isPublished, id)
       published.isReused = note.manner == .reusing
       return published
     } catch let error as SystemError {
@@ -186,7 +193,7 @@ struct Publisher: Sendable {
 
   /// The name that a run before the crash may have reserved with an empty file or folder.
   private func claim(in note: PublishNote, below folders: [String]) -> String? {
-    guard note.manner == .claiming, let components = try? PathText.components(of: note.target),
+    guard note.manner == .claiming, note.companions.isEmpty, let components = try? PathText.components(of: note.target),
       components.dropLast().elementsEqual(folders)
     else { return nil }
     return components.last

@@ -11,7 +11,7 @@
       var filter = query.filter
       if isQueue { filter.phases = nil }
       var text = Condition()
-      let matches = text.matching(filter, location: query.location)
+      let matches = text.matching(filter)
       let order =
         switch query.order {
         case .arrival: "arrival, generation"
@@ -47,9 +47,10 @@
     }
 
     func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {
+      let filter = try withoutCommonLocation(filter)
       var text = Condition()
       let sql: String
-      if filter.tag == nil, filter.ids == nil, filter.host == nil, filter.intent == nil {
+      if filter.tag == nil, filter.ids == nil, filter.host == nil, filter.intent == nil, filter.location == nil {
         sql = Self.countsOfAll
       } else {
         sql = "SELECT phase, count(*) FROM download WHERE \(text.matching(filter)) GROUP BY phase"
@@ -81,8 +82,19 @@
       return counts
     }
 
+    /// The filter without its location, unless there are records of other locations: the numbers of all records are at hand.
+    private func withoutCommonLocation(_ filter: DownloadFilter) throws -> DownloadFilter {
+      guard let location = filter.location else { return filter }
+      let rows = try run(
+        "SELECT count(*) FROM (SELECT 1 FROM kind WHERE location <> $1 LIMIT 1) AS other", .stored(location))
+      var filter = filter
+      if rows.integer(0, 0) == 0 { filter.location = nil }
+      return filter
+    }
+
     /// Computes the sums of ``DownloadTotals/add(_:)``.
     func totals(_ filter: DownloadFilter) throws -> DownloadTotals {
+      let filter = try withoutCommonLocation(filter)
       let size =
         "coalesce(CASE WHEN phase = 'finished' THEN artifact_size END, total, expected_size, size_hint)"
       let have = "coalesce(CASE WHEN phase = 'finished' THEN \(size) END, on_disk)"

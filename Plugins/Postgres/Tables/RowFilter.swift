@@ -6,7 +6,7 @@
     /// The condition for the rows of `download` that match a filter; `TRUE` for all.
     ///
     /// - Parameter findsDamaged: Whether rows are found that are active without an owner: only a damaged record is.
-    mutating func matching(_ filter: DownloadFilter, location: String? = nil, findsDamaged: Bool = false) -> String {
+    mutating func matching(_ filter: DownloadFilter, findsDamaged: Bool = false) -> String {
       var parts: [String] = []
       if let phases = filter.phases { parts.append(Self.isIn(phases, findsDamaged: findsDamaged)) }
       if let tag = filter.tag {
@@ -22,7 +22,7 @@
       }
       if let intent = filter.intent { kinds.append("intent = \(bind(.key(intent.rawValue)))") }
       if !kinds.isEmpty { parts.append("kind IN (SELECT number FROM kind WHERE \(kinds.joined(separator: " AND ")))") }
-      if let location {
+      if let location = filter.location {
         let here = bind(.stored(location))
         parts.append("(SELECT location IS NULL OR location = \(here) FROM kind WHERE number = download.kind)")
       }

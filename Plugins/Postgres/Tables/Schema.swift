@@ -9,7 +9,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 4
+    static let version = 5
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     /// Those before version 4 do not know of second partials: the marks of a checkpoint tell them that its bytes are not in the first.
     static let oldest = 1
@@ -35,6 +35,7 @@
       ("fresh_until", "float8"), ("is_named_by_server", "bigint"), ("lineage", "text"), ("pieces", "text"),
       ("versions", "text"),
       ("verified", "text"),
+      ("artifact_companions", "text"),
     ]
 
     private static let types = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.type) })
@@ -58,7 +59,7 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents, versions]
+    static let migrations: [[String]] = [first, rates, dependents, versions, companions]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -85,8 +86,11 @@
     private static let dependents = ["CREATE INDEX download_dependent ON download (\(order)) WHERE \(isDependent)"]
 
     /// New tables have the columns.
-    private static let versions = ["versions", "verified"].map {
-      "ALTER TABLE download ADD COLUMN IF NOT EXISTS \($0) text COLLATE \"C\""
+    private static let versions = adding(["versions", "verified"])
+    private static let companions = adding(["artifact_companions"])
+
+    private static func adding(_ columns: [String]) -> [String] {
+      columns.map { "ALTER TABLE download ADD COLUMN IF NOT EXISTS \($0) text COLLATE \"C\"" }
     }
 
     private static var first: [String] {

@@ -64,6 +64,11 @@ final class ListCache: Sendable {
         state.phases[event.id] = nil
         state.entries = [:]
       }
+    case .missed:
+      state.withLock { state in
+        state.phases = [:]
+        state.entries = [:]
+      }
     default: break
     }
   }

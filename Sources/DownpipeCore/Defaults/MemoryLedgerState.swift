@@ -188,7 +188,7 @@ struct MemoryLedgerState: Sendable {
   func record(_ id: DownloadID) -> DownloadRecord? { entries[id]?.record }
 
   func records(_ query: DownloadQuery) -> [DownloadRecord] {
-    let found = matching(query.filter).map(\.record).filter { $0.belongs(to: query.location) }
+    let found = matching(query.filter).map(\.record)
     let sorted =
       switch query.order {
       case .arrival: found.sorted { ($0.arrival, $0.generation) < ($1.arrival, $1.generation) }

@@ -41,8 +41,10 @@ public struct Artifact: Sendable, Hashable {
   ///
   /// Such a file is not the download's own: it is neither replaced by a later fetch nor removed with the download.
   public var isReused = false
+  /// The files that a step has made beside the artifact, which go where it goes; see ``Companion``.
+  public var companions: [Companion] = []
 
-  /// Creates a description of an artifact.
+  /// Creates a description of an artifact, which has no companions.
   public init(
     kind: Kind = .file, location: Location, name: String, size: ByteCount = .unknown, mediaType: String? = nil,
     modifiedAt: Date? = nil

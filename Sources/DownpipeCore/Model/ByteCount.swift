@@ -5,9 +5,9 @@ public enum ByteCount: Hashable, Sendable {
   /// An unknown number of bytes.
   case unknown
 
-  /// The number of bytes; `nil` when it is unknown.
+  /// The number of bytes; `nil` when it is unknown. A negative number counts as unknown.
   public var bytes: Int64? {
-    if case .known(let bytes) = self { bytes } else { nil }
+    if case .known(let bytes) = self, bytes >= 0 { bytes } else { nil }
   }
 
   /// Creates a known count from a number, and an unknown count from `nil` or a negative number.

@@ -25,7 +25,8 @@ public struct DownloadEvent: Sendable, Hashable {
     /// The stored bytes cannot be used, for the given reason. The transfer starts again at the first byte.
     case restarted(DownloadError)
     /// A reply cannot be used as intended, for the given reason. The engine sends another request at once or uses the
-    /// reply in another way. The stored bytes are kept.
+    /// reply in another way. The stored bytes are kept. Also what a step has made is told here if it may not be what was
+    /// meant, such as an empty file.
     case refused(DownloadError)
     /// An attempt has failed, or a checkpoint could not be saved. In the first case a state follows, or another place is
     /// asked; in the second the transfer continues. With `.notOwner`, another owner has taken the download over, and the
@@ -43,6 +44,9 @@ public struct DownloadEvent: Sendable, Hashable {
     case verified([VerifiedDigest])
     /// A step has finished.
     case stepFinished(name: String)
+    /// The reader was too slow, and so many events have been dropped before this one, of this and of other downloads. No
+    /// progress is among them: it is dropped first, without a word. ``Downloader/statuses(_:)`` has what is true now.
+    case missed(Int)
     /// The record of the download was removed; its partial and, on request, its file are deleted next. No other
     /// event follows until the id is added again.
     case removed

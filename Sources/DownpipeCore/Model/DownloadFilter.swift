@@ -1,4 +1,4 @@
-/// A selection of downloads by phase, tag, host, intent and id. A download matches if it meets every given condition.
+/// A selection of downloads by phase, tag, host, intent, id and location. A download matches if it meets every given condition.
 ///
 /// ```swift
 /// try await downloader.pauseAll(.tag("show"))
@@ -23,17 +23,23 @@ public struct DownloadFilter: Sendable, Hashable {
   ///
   /// Ledgers look the ids up, so that thousands of them cost nothing beside a queue of millions.
   public var ids: Set<DownloadID>?
+  /// Selects downloads that belong to this ``Storage/location`` or to none; all downloads when `nil`.
+  ///
+  /// With `nil`, ``Downloader/statuses(_:)``, ``Downloader/counts(_:)`` and ``Downloader/totals(_:)`` select those of the
+  /// downloader's own storage: the paths of another one mean nothing here.
+  public var location: String?
 
   /// Creates a filter; without arguments, one that every download matches.
   public init(
     phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, host: String? = nil, intent: Intent? = nil,
-    ids: Set<DownloadID>? = nil
+    ids: Set<DownloadID>? = nil, location: String? = nil
   ) {
     self.phases = phases
     self.tag = tag
     self.host = host?.lowercased()
     self.intent = intent
     self.ids = ids
+    self.location = location
   }
 
   /// Matches every download.
@@ -57,5 +63,6 @@ public struct DownloadFilter: Sendable, Hashable {
     phases?.contains(record.phase) ?? true && ids?.contains(record.id) ?? true
       && tag.map(record.request.tags.contains) ?? true
       && intent.map { $0 == record.request.intent } ?? true && self.host.map { $0 == host() } ?? true
+      && record.belongs(to: location)
   }
 }

@@ -2,9 +2,11 @@
 public struct DownloadQuery: Sendable, Hashable {
   /// Selects the downloads that match the filter.
   public var filter: DownloadFilter
-  /// Selects downloads that belong to this ``Storage/location`` or to none; all downloads when `nil`.
-  /// ``Downloader/statuses(_:)`` then selects those of its own storage.
-  public var location: String?
+  /// The location of the filter; see ``DownloadFilter/location``.
+  public var location: String? {
+    get { filter.location }
+    set { filter.location = newValue }
+  }
   /// The order of the result.
   public var order: Order
   /// The maximum number of downloads; unlimited when `nil`.
@@ -22,15 +24,15 @@ public struct DownloadQuery: Sendable, Hashable {
     case latestChange
   }
 
-  /// Creates a query for the downloads that match a filter.
+  /// Creates a query for the downloads that match a filter. When `location` is `nil`, it is that of the filter.
   public init(
     _ filter: DownloadFilter, location: String? = nil, order: Order = .arrival, limit: Int? = nil, offset: Int = 0
   ) {
     self.filter = filter
-    self.location = location
     self.order = order
     self.limit = limit
     self.offset = offset
+    if let location { self.filter.location = location }
   }
 
   /// Creates a query with the conditions of a ``DownloadFilter``; without arguments, one for all downloads.

@@ -239,12 +239,37 @@ public import Foundation
   public var modifiedAt: Date?
   /// Whether the file was there before; see ``Artifact/isReused``.
   public var isReused: Bool
+  /// The companions of the artifact; see ``Artifact/companions``.
+  public var companions: [Companion]
+
+  /// A companion, as ledgers keep it.
+  public struct Companion: Sendable, Hashable, Codable {
+    /// The end of the name, after the artifact's own.
+    public var suffix: String
+    /// The path, as returned by ``Storage/storedPath(for:)``; `nil` for one beside its artifact.
+    public var path: String?
+    /// The size in bytes; `nil` when it is unknown.
+    public var size: Int64?
+    /// The modification time, by the clock of its file system; `nil` when it is unknown.
+    public var modifiedAt: Date?
+
+    /// Creates a stored companion.
+    public init(suffix: String, path: String? = nil, size: Int64? = nil, modifiedAt: Date? = nil) {
+      self.suffix = suffix
+      self.path = path
+      self.size = size
+      self.modifiedAt = modifiedAt
+    }
+  }
+
+  private enum CodingKeys: CodingKey { case kind, path, name, size, mediaType, modifiedAt, isReused, companions }
 
   /// Creates a stored artifact.
   public init(
     kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil,
-    isReused: Bool = false
+    isReused: Bool = false, companions: [Companion] = []
   ) {
+    self.companions = companions
     self.modifiedAt = modifiedAt
     self.isReused = isReused
     self.kind = kind
@@ -253,7 +278,8 @@ public import Foundation
     self.size = size
     self.mediaType = mediaType
   }
-  /// Decodes an artifact; those of earlier versions were not reused.
+
+  /// Decodes an artifact; those of earlier versions were not reused, and have no companions.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -263,7 +289,31 @@ public import Foundation
       size: try container.decodeIfPresent(Int64.self, forKey: .size),
       mediaType: try container.decodeIfPresent(String.self, forKey: .mediaType),
       modifiedAt: try container.decodeIfPresent(Date.self, forKey: .modifiedAt),
-      isReused: try container.decodeIfPresent(Bool.self, forKey: .isReused) ?? false)
+      isReused: try container.decodeIfPresent(Bool.self, forKey: .isReused) ?? false,
+      companions: try container.decodeIfPresent([Companion].self, forKey: .companions) ?? [])
+  }
+
+  /// Encodes an artifact, with its companions only if it has some.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(kind, forKey: .kind)
+    try container.encodeIfPresent(path, forKey: .path)
+    try container.encode(name, forKey: .name)
+    try container.encodeIfPresent(size, forKey: .size)
+    try container.encodeIfPresent(mediaType, forKey: .mediaType)
+    try container.encodeIfPresent(modifiedAt, forKey: .modifiedAt)
+    try container.encode(isReused, forKey: .isReused)
+    if !companions.isEmpty { try container.encode(companions, forKey: .companions) }
+  }
+
+  /// The artifact and its companions, each as a file of its own.
+  var files: [StoredArtifact] {
+    [self]
+      + companions.map { companion in
+        StoredArtifact(
+          kind: .file, path: companion.path ?? path.map { $0 + companion.suffix }, name: name + companion.suffix,
+          size: companion.size, mediaType: nil, modifiedAt: companion.modifiedAt)
+      }
   }
 
   /// The artifact as one that a later fetch may replace; `nil` for one that is not the download's own, and for a folder,

@@ -104,11 +104,6 @@ extension DownloadRequest {
   /// The header fields that may be sent to one of the request's URLs; a mirror of another origin gets only those that
   /// are meant for it.
   package func headers(for target: URL) -> HeaderFields {
-    if headers.isEmpty { return headers }
-    if isNamedByServer { return headers.forEverybody }
-    let origin = Origin(target)
-    let isOwn = target == url || (origin != nil && origin == Origin(url))
-    return HeaderFields(
-      headers.fields.filter { isOwn && $0.scope == .automatic || $0.reaches(origin, from: nil) })
+    isNamedByServer ? headers.forEverybody : headers.reaching(target, ofDownloadAt: url)
   }
 }

@@ -37,7 +37,8 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].priority }
     @inlinable _modify { yield &box[0].priority }
   }
-  /// Why the file is wanted; gates and policies use it.
+  /// Why the file is wanted; gates and policies use it. By default ``Intent/userInitiated``, which gates with
+  /// `unless: .userInitiated` let pass.
   public var intent: Intent {
     @inlinable get { box[0].intent }
     @inlinable _modify { yield &box[0].intent }

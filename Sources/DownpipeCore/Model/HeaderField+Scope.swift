@@ -1,3 +1,5 @@
+package import Foundation
+
 extension HeaderField {
   /// The origins that the field of a request is sent to. Mirrors, fresh links and redirects may lead to other origins
   /// than that of the request's URL.
@@ -9,8 +11,8 @@ extension HeaderField {
   /// ])
   /// ```
   public enum Scope: Hashable, Sendable {
-    /// The origin of the request's URL only, unless the field says nothing about the user, as `Accept`, `Range` and
-    /// `User-Agent` do.
+    /// The origin of the download's own URL only, also for a field that an interceptor has added, unless the field says
+    /// nothing about the user, as `Accept`, `Range` and `User-Agent` do.
     case automatic
     /// One origin, which need not be that of the request: such as a mirror that needs another key. A redirect to that
     /// origin does not get the field: a server would choose what it is sent for.
@@ -46,6 +48,14 @@ extension HeaderFields {
     // Most requests stay at their origin.
     if fields.allSatisfy({ $0.reaches(origin, from: first) }) { return self }
     return HeaderFields(fields.filter { $0.reaches(origin, from: first) })
+  }
+
+  /// Returns the fields that are sent to a URL of a download, such as a mirror, when they were given for the download's own
+  /// URL.
+  package func reaching(_ target: URL, ofDownloadAt own: URL) -> HeaderFields {
+    if fields.isEmpty { return self }
+    let (origin, isOwn) = (Origin(target), target.isAtOrigin(of: own))
+    return HeaderFields(fields.filter { isOwn && $0.scope == .automatic || $0.reaches(origin, from: nil) })
   }
 
   /// The fields that are sent to a place that a server has named: those for every origin.

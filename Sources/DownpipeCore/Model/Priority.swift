@@ -25,7 +25,7 @@ public struct Intent: Hashable, Sendable, Codable, CustomStringConvertible {
   /// The text stored in the ledger.
   public let rawValue: String
 
-  /// The user has requested the file and waits for it.
+  /// The user has requested the file and waits for it. The default intent of a request.
   public static let userInitiated = Intent("userInitiated")
   /// The user will probably want the file.
   public static let prefetch = Intent("prefetch")

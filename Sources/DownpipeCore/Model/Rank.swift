@@ -6,6 +6,8 @@ public import Foundation
 /// ```swift
 /// Rank().descending(context.priority).ascending(context.arrival)
 /// ```
+/// A part that does not fit into what is left of the 128 bits is cut: its highest bits decide, and numbers that differ
+/// only in the others rank alike. Of what is appended to a full rank nothing is left.
 public struct Rank: Sendable, Hashable, Comparable {
   /// The 128 bits of the key.
   @_spi(Ledger) public private(set) var value: UInt128
@@ -20,13 +22,18 @@ public struct Rank: Sendable, Hashable, Comparable {
     bitsUsed = 128
   }
 
-  /// Appends a number in `bits` bits (1 to 64). A larger number is replaced by the largest that fits.
+  /// Appends a number in `bits` bits. A larger number is replaced by the largest that fits.
+  ///
+  /// - Parameters:
+  ///   - number: The number; the smallest goes first.
+  ///   - bits: The number of bits, moved into 0 … 64.
   public func appending(_ number: UInt64, bits: Int) -> Rank {
-    precondition(bits > 0 && bits <= 64 && bitsUsed + bits <= 128, "a rank has 128 bits")
+    let bits = min(max(0, bits), 64)
+    let limit = bits == 64 ? UInt64.max : (1 << UInt64(bits)) - 1
+    let kept = min(bits, 128 - bitsUsed)
     var copy = self
-    let limit: UInt64 = bits == 64 ? .max : (1 << UInt64(bits)) - 1
-    copy.bitsUsed += bits
-    copy.value |= UInt128(min(number, limit)) << UInt128(128 - copy.bitsUsed)
+    copy.bitsUsed += kept
+    copy.value |= UInt128(min(number, limit) >> UInt64(bits - kept)) << UInt128(128 - copy.bitsUsed)
     return copy
   }
 
@@ -51,9 +58,9 @@ public struct Rank: Sendable, Hashable, Comparable {
   ///
   /// - Parameters:
   ///   - text: The text. Later parts decide between texts with the same beginning.
-  ///   - bytes: The number of bytes that count, 1 to 8.
+  ///   - bytes: The number of bytes that count, moved into 1 … 8.
   public func ascending(_ text: String, bytes: Int = 6) -> Rank {
-    precondition((1...8).contains(bytes), "a rank takes 1 to 8 bytes of a text")
+    let bytes = min(max(1, bytes), 8)
     var key: UInt64 = 0
     var rest = text.utf8.makeIterator()
     for _ in 0..<bytes { key = key << 8 | UInt64(rest.next() ?? 0) }

@@ -3,11 +3,11 @@ extension Pipeline {
   var limits: [any AdmissionPolicy] { admission.isEmpty ? [DefaultLimit()] : admission }
 
   /// The most connections to one host, over all downloads and segments; `nil` for no limit.
-  var limitPerHost: Int? { limits.compactMap(\.maximumPerHost).min() }
+  var limitPerHost: Int? { limits.compactMap(\.maximumPerHost).min().map { max(1, $0) } }
 
   /// The limits that the pipeline's sources are told.
   var sourceContext: SourceContext {
-    let total = limits.compactMap(\.maximumConcurrent).min() ?? 64
+    let total = max(1, limits.compactMap(\.maximumConcurrent).min() ?? 64)
     let perHost = limitPerHost ?? total
     return SourceContext(concurrentDownloads: total, downloadsPerHost: min(perHost, total))
   }

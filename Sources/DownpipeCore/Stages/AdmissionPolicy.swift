@@ -28,6 +28,9 @@ public protocol AdmissionPolicy: Stage {
   /// An admission policy is a limit and nothing else. While no download runs, it must admit some candidate. If it
   /// refuses a candidate beside some running downloads, it must also refuse it beside more of the same kind. To hold
   /// downloads back altogether, use a ``Gate``.
+  ///
+  /// It has no default: a policy that admits every download by mistake would limit nothing. A policy whose session
+  /// decides (``start()``) is never asked itself, and returns `.admitted`.
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
 
   /// Returns a session that decides while the downloader runs, for a policy that learns or counts over time.
@@ -36,10 +39,10 @@ public protocol AdmissionPolicy: Stage {
   /// asks ``admit(_:beside:)``.
   func start() -> any AdmissionSession
 
-  /// The most downloads that this policy lets run at once; `nil` for no limit. Sources size their connection pools by
-  /// it.
+  /// The most downloads that this policy lets run at once; `nil` for no limit. A number below 1 counts as 1. Sources size
+  /// their connection pools by it.
   var maximumConcurrent: Int? { get }
-  /// The most downloads from one host that this policy lets run at once; `nil` for no limit.
+  /// The most downloads from one host that this policy lets run at once; `nil` for no limit. A number below 1 counts as 1.
   var maximumPerHost: Int? { get }
 
   /// Whether the policy has limits for all downloaders of a ledger together. A downloader does not start with them unless
@@ -52,8 +55,6 @@ public protocol AdmissionPolicy: Stage {
 }
 
 extension AdmissionPolicy {
-  /// The default: admits every download, for policies whose session decides.
-  public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
   /// The default: a session without state, which asks ``admit(_:beside:)``.
   public func start() -> any AdmissionSession { StatelessAdmission(policy: self) }
   /// The default: `nil`, no limit.

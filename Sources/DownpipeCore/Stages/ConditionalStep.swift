@@ -22,7 +22,7 @@ public struct ConditionalStep<Step: Stage>: Stage {
         name: name, summary: summary, input: base.input, output: base.output, verifies: base.verifier,
         isNeeded: { condition($0) && base.isNeeded($0) },
         follower: { condition($0) ? base.follower($0) : nil }, followerWrites: base.followerWrites,
-        keepsContent: base.keepsContent, process: base.process)
+        keepsContent: base.keepsContent, outputFolders: base.outputFolders, process: base.process)
     }
   }
 }
@@ -52,6 +52,9 @@ extension ConditionalStep: PostProcessor where Step: PostProcessor {
 
   /// Whether the step returns the bytes that it takes.
   public var keepsContent: Bool { step.keepsContent }
+
+  /// The folders in which the step's output may be.
+  public func outputFolders(in context: ProcessingContext) -> [String] { step.outputFolders(in: context) }
 }
 
 extension PostProcessor where Input == Output {

@@ -220,7 +220,10 @@ extension DownloadRecord {
   mutating func dropSteps() {
     if let artifact = steps.artifact?.replaceable, artifact.modifiedAt != nil {
       if earlierArtifact == nil || earlierArtifact?.path == artifact.path {
+        let suffixes = artifact.companions.map(\.suffix)
+        let left = earlierArtifact?.companions.filter { !suffixes.contains($0.suffix) } ?? []
         earlierArtifact = artifact
+        earlierArtifact?.companions += left
       } else {
         leftArtifacts.removeAll { $0.path == artifact.path }
         leftArtifacts.append(artifact)

@@ -20,6 +20,9 @@ public protocol Gate: Stage {
   /// The gate counts as closed until the first rule. When the function returns, the last rule stays in force. When it
   /// throws, the gate opens, because its state is unknown. Cancelling the task ends the watch. Several downloaders may
   /// watch the same gate, also at the same time.
+  ///
+  /// A function that returns before the first rule is a defect of the gate, which would close it for ever: downloads that
+  /// start then fail with `.invalidPipeline` and the gate's name, until the gate is replaced or removed.
   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws
 
   /// Returns the number of bytes that the gate leaves for a download, for gates that protect a disk; `nil` for others.
@@ -53,6 +56,10 @@ public struct GateRule: Sendable {
   }
 
   package let extent: Extent
+  /// Why there is no rule; the runs that start fail with it. No gate publishes one.
+  private(set) var failure: DownloadError?
+
+  private init(extent: Extent) { self.extent = extent }
 
   /// A rule that is open for every download.
   public static var open: GateRule { GateRule(extent: .all(.open)) }
@@ -68,9 +75,20 @@ public struct GateRule: Sendable {
     GateRule(extent: .each(verdict))
   }
 
+  /// The rule of a gate whose watch has ended before the first rule: downloads start, and fail.
+  static func missing(from gate: any Gate) -> GateRule {
+    var rule = GateRule.open
+    rule.failure = DownloadError(
+      .invalidPipeline,
+      "\(gate.name) has ended its watch without a rule, so that no download could ever start: let watch(_:) publish a rule "
+        + "before it returns, or remove the gate", stage: gate.name)
+    return rule
+  }
+
   /// Whether both rules are known to give the same verdicts. Rules that decide for each download cannot be compared.
   func isSame(as other: GateRule) -> Bool {
-    if case .all(let mine) = extent, case .all(let theirs) = other.extent { mine == theirs } else { false }
+    guard case .all(let mine) = extent, case .all(let theirs) = other.extent else { return false }
+    return mine == theirs && failure == other.failure
   }
 
   /// Returns the verdict for one download. It does not depend on the size.

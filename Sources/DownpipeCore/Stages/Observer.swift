@@ -1,7 +1,9 @@
 /// A stage that receives the events of every download of a pipeline: for logs, metrics, progress bars.
 ///
-/// An observer runs in its own task and reads from a bounded buffer. When it falls behind, the oldest events are
-/// dropped. An observer never delays a download.
+/// An observer runs in its own task, on threads of its own: it may block. It reads from a bounded buffer of 4,096 events.
+/// When it falls behind, progress is dropped first; then the oldest events, in whose place comes
+/// ``DownloadEvent/Kind/missed(_:)``. An observer never delays a download. One that does not return when the downloader
+/// shuts down is left behind; see ``Downloader/shutdown(waitingAtMost:)``.
 public protocol Observer: Stage {
   /// Reads events until the sequence ends, which happens when the downloader shuts down.
   func observe(_ events: AsyncStream<DownloadEvent>) async
@@ -41,7 +43,7 @@ public struct ObserverContext: Sendable {
   }
 
   /// Returns the number of downloads in each phase, as the ledger has it: including downloads of earlier processes, for
-  /// which there are no events. Phases without downloads are left out.
+  /// which there are no events, and those of other storages with the same ledger. Phases without downloads are left out.
   /// - Throws: The errors of the ledger.
   public func counts() async throws -> [DownloadState.Phase: Int] { try await read() }
 }

@@ -4,8 +4,9 @@ public import Foundation
 ///
 /// A step never mutates its own configuration. It writes its output into ``ProcessingContext/workspace`` under another
 /// name than its input's, and returns it. The output's ``Artifact/name`` must be a single path component. The engine
-/// records the result and only then removes the input. After a crash, a step that was not recorded runs again from its
-/// input.
+/// looks for the output, records it and only then removes the input: a step that returns a path at which there is
+/// nothing, or one outside of the workspace and its ``outputFolders(in:)``, fails with `.processing`, and the input is
+/// kept. After a crash, a step that was not recorded runs again from its input.
 ///
 /// ```swift
 /// struct Reverse: PostProcessor {
@@ -61,6 +62,12 @@ public protocol PostProcessor<Input, Output>: Stage {
   /// The digests of a download are those of the bytes that were downloaded. A published file can be verified and repaired
   /// with them only if all steps that have worked on it keep its content; see ``Downloader/verify(_:repairing:)``.
   var keepsContent: Bool { get }
+
+  /// The absolute paths of the folders, beside the workspace, in which the step's output may be, such as the folder that
+  /// it moves files into. Folders below them count, too. The default implementation returns none.
+  ///
+  /// A step that takes an artifact which has left the storage may also return one in the same folder.
+  func outputFolders(in context: ProcessingContext) -> [String]
 }
 
 extension PostProcessor {
@@ -76,6 +83,9 @@ extension PostProcessor {
   /// The default: `false`.
   public var keepsContent: Bool { false }
 
+  /// The default: none, the output is in the workspace.
+  public func outputFolders(in context: ProcessingContext) -> [String] { [] }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
@@ -83,7 +93,7 @@ extension PostProcessor {
         name: name, summary: summary, input: Input.kind, output: Output.kind,
         verifiesDigests: self is any DigestVerifying, verifies: digestVerifier(of: self),
         isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) }, follower: follower(in:),
-        followerWrites: followerWrites, keepsContent: keepsContent,
+        followerWrites: followerWrites, keepsContent: keepsContent, outputFolders: outputFolders(in:),
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
 }
@@ -104,6 +114,9 @@ public protocol UniversalPostProcessor: Stage {
 
   /// Whether the step returns the bytes that it takes; see ``PostProcessor/keepsContent``.
   var keepsContent: Bool { get }
+
+  /// The folders in which the output may be; see ``PostProcessor/outputFolders(in:)``.
+  func outputFolders(in context: ProcessingContext) -> [String]
 }
 
 extension UniversalPostProcessor {
@@ -119,13 +132,16 @@ extension UniversalPostProcessor {
   /// The default: `false`.
   public var keepsContent: Bool { false }
 
+  /// The default: none, the output is in the workspace.
+  public func outputFolders(in context: ProcessingContext) -> [String] { [] }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
         verifies: digestVerifier(of: self), isNeeded: isNeeded(in:), follower: follower(in:),
-        followerWrites: followerWrites, keepsContent: keepsContent,
+        followerWrites: followerWrites, keepsContent: keepsContent, outputFolders: outputFolders(in:),
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
@@ -174,6 +190,8 @@ public struct PipelineStep: Sendable {
   public let followerWrites: Bool
   /// Whether the step returns the bytes that it takes; see ``PostProcessor/keepsContent``.
   public let keepsContent: Bool
+  /// The folders in which the output may be; see ``PostProcessor/outputFolders(in:)``.
+  public let outputFolders: @Sendable (ProcessingContext) -> [String]
   /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
@@ -197,6 +215,7 @@ public struct PipelineStep: Sendable {
   ///   - follower: Returns a follower of the transfer.
   ///   - followerWrites: Whether the follower writes to the workspace.
   ///   - keepsContent: Whether the step returns the bytes that it takes.
+  ///   - outputFolders: Returns the folders, beside the workspace, in which the output may be.
   ///   - process: Turns one artifact into the next.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
@@ -204,6 +223,7 @@ public struct PipelineStep: Sendable {
     isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
     followerWrites: Bool = false, keepsContent: Bool = false,
+    outputFolders: @escaping @Sendable (ProcessingContext) -> [String] = { _ in [] },
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
@@ -220,6 +240,7 @@ public struct PipelineStep: Sendable {
     self.follower = follower
     self.followerWrites = followerWrites
     self.keepsContent = keepsContent
+    self.outputFolders = outputFolders
     self.process = process
   }
 }
@@ -367,6 +388,12 @@ public struct ProcessingContext: Sendable {
   /// The file comes through the sources and interceptors of the pipeline, at the pace of the download, and without a
   /// content coding. Call it from the task of the step: the request ends with that task, and therefore when the download
   /// is paused or removed. It ends after ten minutes at the latest.
+  ///
+  /// **Shared copies.** Downloads whose requests are the same for the source (URL, header fields, metadata of the download,
+  /// origin, `maximumBytes`) share one request, and its file for a minute, or for as long as ``SourceReply/freshFor`` says if
+  /// that is shorter. After that the server is asked whether the file has changed. A downloader keeps at most 8 MiB of such
+  /// files, each of at most 4 MiB. A step that finds its copy wrong calls the function once more: it returns no copy that was
+  /// requested before the step's previous call for the URL.
   ///
   /// **Credentials.** A URL that the user has named gets the header fields that it would get as a mirror, and what the
   /// source's settings have for it. A URL of the request's own origin gets the same, as after a redirect, unless the

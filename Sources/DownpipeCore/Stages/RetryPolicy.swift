@@ -4,8 +4,7 @@ public import Foundation
 public protocol RetryPolicy: Stage {
   /// Returns what to do about a failure.
   ///
-  /// The function must be pure: it takes chance from `failure.random`. A delay must not be negative or longer than a
-  /// year.
+  /// The function must be pure: it takes chance from `failure.random`. A delay is limited to 0 … 365 days.
   func decide(_ failure: Failure) -> RetryDecision
 }
 

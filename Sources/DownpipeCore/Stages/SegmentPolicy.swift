@@ -18,10 +18,10 @@ public protocol SegmentPolicy: Stage {
 
 /// The decisions about the connections of one transfer.
 public protocol SegmentSession: Sendable {
-  /// The most connections that it ever asks for.
+  /// The most connections that it ever asks for. More than 128 count as 128.
   var maximumConnections: Int { get }
 
-  /// Returns the number of connections that the transfer should have, at least one.
+  /// Returns the number of connections that the transfer should have, moved into 1 … ``maximumConnections``.
   ///
   /// It is called at the start and then a few times a second, never concurrently, and must be cheap.
   func connections(after measurement: SegmentMeasurement) -> Int

@@ -46,7 +46,8 @@ public protocol SourceSession: Sendable {
   ///
   /// While it pushes the body, the session keeps the request's ``SourceRequest/pace``.
   ///
-  /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends the request.
+  /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends the request. A reply with
+  /// a negative length, total or offset fails the attempt with `.invalidResponse`.
   /// - Throws: ``DownloadError`` when there is no reply. A reply without bytes of the file, such as a 404, is a reply
   ///   with ``Coverage/none(_:)`` and not an error.
   func open(_ request: SourceRequest) async throws -> SourceReply
@@ -94,6 +95,10 @@ public struct SourceContext: Sendable, Hashable {
 public struct SourceRequest: Sendable, Hashable {
   /// The URL of the file.
   public var url: URL
+  /// The URL of the download's request, which ``url`` is not for a mirror, a duplicate and a file beside the download.
+  ///
+  /// Header fields with ``HeaderField/Scope/automatic`` are bound to its origin; see ``isForOwnOrigin``.
+  public internal(set) var downloadURL: URL
   /// The id of the download.
   public var id: DownloadID
   /// The bytes to fetch; `nil` for the whole file.
@@ -125,7 +130,8 @@ public struct SourceRequest: Sendable, Hashable {
   ///
   /// Such a place gets no credentials, because the server would choose where they go: a source sends neither passwords
   /// and tokens of its settings, nor user information of the URL, nor fields that are not for everybody (see
-  /// ``HeaderField/Scope``), also those that an interceptor has added. Redirects to another origin are the same.
+  /// ``HeaderField/Scope``), also those that an interceptor has added. Redirects to another origin are the same. An
+  /// interceptor cannot take the mark away.
   public var isNamedByServer: Bool
   /// The pace that the source keeps while it pushes the body.
   public var pace: TransferPace
@@ -133,14 +139,17 @@ public struct SourceRequest: Sendable, Hashable {
   public var lease: RequestLease
 
   /// Creates a request.
+  ///
+  /// - Parameter downloadURL: The URL of the download's request; `nil` if it is `url`.
   public init(
-    url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    condition: Validator? = nil, conditionSize: Int64? = nil, headers: HeaderFields = [],
+    url: URL, downloadURL: URL? = nil, id: DownloadID = DownloadID(), range: RequestedRange? = nil,
+    validator: Validator? = nil, condition: Validator? = nil, conditionSize: Int64? = nil, headers: HeaderFields = [],
     metadata: [String: String] = [:], attempt: Int = 1,
     hasFreshLink: Bool = false,
     isNamedByServer: Bool = false, pace: TransferPace = .unlimited, lease: RequestLease = .unlimited
   ) {
     self.url = url
+    self.downloadURL = downloadURL ?? url
     self.id = id
     self.range = range
     self.validator = validator
@@ -193,6 +202,12 @@ extension RequestLease: Hashable {
   public static func == (left: Self, right: Self) -> Bool { true }
   /// Hashes nothing.
   public func hash(into hasher: inout Hasher) {}
+}
+
+extension SourceRequest {
+  /// Whether the request is for the origin of the download's own URL, and no server has named its place: header fields with
+  /// ``HeaderField/Scope/automatic`` are sent.
+  public var isForOwnOrigin: Bool { !isNamedByServer && url.isAtOrigin(of: downloadURL) }
 }
 
 extension SourceRequest: CustomStringConvertible {

@@ -1,4 +1,33 @@
 extension SourceReply {
+  /// Returns the reply if its numbers can be those of a file; otherwise it discards the body. A source or an interceptor
+  /// may have computed them.
+  /// - Throws: ``DownloadError`` with `.invalidResponse`.
+  func checked() throws(DownloadError) -> SourceReply {
+    guard let wrong = wrongNumber else { return self }
+    body.discard()
+    throw DownloadError(
+      .invalidResponse,
+      "the source has replied with \(wrong), which no file has: it must state `.unknown` for a number that it does not "
+        + "know")
+  }
+
+  private var wrongNumber: String? {
+    if let size = Self.negative(length) { return "a length of \(size) bytes" }
+    for coverage in [coverage, claimedRange].compactMap(\.self) {
+      switch coverage {
+      case .range(let range, _) where range.lowerBound < 0: return "a range from byte \(range.lowerBound) on"
+      case .range(_, let total), .none(.rangeNotSatisfiable(let total)):
+        if let size = Self.negative(total) { return "a total of \(size) bytes" }
+      default: break
+      }
+    }
+    return nil
+  }
+
+  private static func negative(_ count: ByteCount) -> Int64? {
+    if case .known(let bytes) = count, bytes < 0 { bytes } else { nil }
+  }
+
   /// Returns the reply with the coverage that its bytes have if they are what it says, also where it says so in an unusual
   /// way.
   ///

@@ -48,6 +48,11 @@ public protocol Storage: Stage {
   /// policy, and is removed from the old one. If it is already at the destination, there is nothing to do. A published
   /// artifact that has been changed since is not moved.
   ///
+  /// The companions of the artifact (``Artifact/companions``) are published and moved with it, and get its name with their
+  /// suffix. The conflict policy applies to all names together. Where the artifact is, its companions are, too, also after a
+  /// crash. A companion of a published artifact that is gone, or was changed since, is left where it is, and is not among
+  /// those of the result. A storage without workspaces throws `.processing` for an artifact with companions.
+  ///
   /// If `context` has an artifact that is replaced (``ProcessingContext/replaces``) and it is unchanged at the
   /// destination, the new artifact takes its name, under every conflict policy.
   ///
@@ -64,7 +69,7 @@ public protocol Storage: Stage {
   /// Whether the artifact is still in a partial or workspace and must be published.
   func isStaged(_ artifact: Artifact) -> Bool
 
-  /// Whether a published artifact still exists with the same size and modification time.
+  /// Whether a published artifact still exists with the same size and modification time. Its companions are not looked at.
   func contains(_ artifact: Artifact) async -> Bool
 
   /// Returns a published artifact as it is now: with its present size and modification time, also if another program has
@@ -85,7 +90,8 @@ public protocol Storage: Stage {
   func existing(for request: DownloadRequest) async throws -> Artifact?
 
   /// Removes a published or staged artifact. It is not an error if there is nothing to remove. A file that has replaced
-  /// the published artifact, or has been changed since, is kept.
+  /// the published artifact, or has been changed since, is kept. The same holds for each companion of a published artifact;
+  /// those of a staged one are kept, because the next artifact may have them, and go with the workspace.
   func remove(_ artifact: Artifact) async throws
 
   /// Returns a path as the ledger records it: relative to the storage's root if it is below the root, because the root
@@ -98,6 +104,14 @@ public protocol Storage: Stage {
 
   /// What a finished write survives; ``Durability/process`` by default.
   var durability: Durability { get }
+
+  /// Whether calls of the storage or of its partials may block their thread for longer than a system call takes; `true` by
+  /// default.
+  ///
+  /// The engine then makes them on threads that nothing else needs, at the cost of a switch of threads each. A storage that
+  /// waits without blocking, or on threads of its own, returns `false`. ``Partial/write(_:at:)-(RawSpan,_)`` is always
+  /// called on the transport's thread.
+  var mayBlock: Bool { get }
 
   /// Returns all partials in no particular order, to find those that no ledger needs; `nil` when the storage cannot
   /// list them.
@@ -118,6 +132,8 @@ extension Storage {
   public func published(_ described: Artifact) -> Artifact? { nil }
   /// The default: the artifact, if the storage contains it.
   public func current(_ artifact: Artifact) async -> Artifact? { await contains(artifact) ? artifact : nil }
+  /// The default: `true`.
+  public var mayBlock: Bool { true }
   /// The default: ``Durability/process``.
   public var durability: Durability { .process }
   /// The default: `nil`, the storage cannot list its partials.

@@ -25,6 +25,8 @@ extension StorageWrapper {
   public var summary: String { base.summary }
   /// The location of the base.
   public var location: String? { get throws(DownloadError) { try base.location } }
+  /// Whether the base may block.
+  public var mayBlock: Bool { base.mayBlock }
   /// The durability of the base.
   public var durability: Durability { base.durability }
 

@@ -37,6 +37,15 @@ public struct Origin: Hashable, Sendable {
   }
 }
 
+extension URL {
+  /// Whether the URL is another one, or has its origin. A URL without an origin has only itself.
+  package func isAtOrigin(of other: URL) -> Bool {
+    if self == other { return true }
+    guard let origin = Origin(self) else { return false }
+    return origin == Origin(other)
+  }
+}
+
 extension Origin: CustomStringConvertible {
   /// The origin as text, such as `https://example.org:8443`; a port that is the scheme's own one is left out.
   public var description: String {

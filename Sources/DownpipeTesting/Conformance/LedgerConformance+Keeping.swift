@@ -36,7 +36,8 @@ extension LedgerConformance {
     record.steps = StepLog(
       completed: ["Gunzip", "na'me, with \"quotes\""],
       artifact: StoredArtifact(
-        kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
+        kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25), companions: companions
+      ),
       note: "half way",
       verified: [
         VerifiedDigest(FileDigest(.crc32, bytes: [0, 1, 2, 255]), from: .checksumFile),
@@ -44,8 +45,15 @@ extension LedgerConformance {
       ])
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(
-      kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5))
+      kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5),
+      companions: companions)
   }
+
+  /// One beside its artifact, and one that is not published yet.
+  private static let companions = [
+    StoredArtifact.Companion(suffix: ".na'me \"quoted\".png", size: 1 << 40, modifiedAt: time(-7.25)),
+    StoredArtifact.Companion(suffix: "-2", path: ".downpipe/work/x"),
+  ]
 
   /// A request with all fields set, and with text that needs escaping.
   static func fullRequest(_ id: DownloadID) throws -> DownloadRequest {

@@ -122,6 +122,36 @@ extension LedgerConformance {
         try expectEqual(Set(found.map(\.id)), ["b", "any"], "the downloads found at B in the order \(order.rawValue)")
       }
     }
+    await report.check(
+      "count-location", "counts, totals and selections for a location have downloads of that location or of none"
+    ) {
+      let (_, store) = try await located()
+      try await store.bring("a", to: .finished)
+      func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+        let counts = try await store.counts(filter).filter { $0.value != 0 }
+        let totals = try await store.totals(filter).counts.filter { $0.value != 0 }
+        try expectEqual(totals, counts, "the counts in the totals of \(filter)")
+        return counts
+      }
+      for (location, expected) in [
+        ("A", [.finished: 1, .waiting: 1]), ("B", [.waiting: 2]), ("C", [.waiting: 1]),
+        (nil, [.finished: 1, .waiting: 2]),
+      ] as [(String?, [DownloadState.Phase: Int])] {
+        let here = location ?? "all locations"
+        try expectEqual(try await counts(DownloadFilter(location: location)), expected, "the counts at \(here)")
+        let waiting = expected.filter { $0.key == .waiting }
+        try expectEqual(
+          try await counts(DownloadFilter(phases: [.waiting], location: location)), waiting,
+          "the counts of waiting downloads at \(here)")
+      }
+      // Where all belong to one location, too.
+      _ = try await store.transition(.matching(DownloadFilter(location: "B")), .pause, at: Self.time(2))
+      try expectEqual(try await store.known("b").phase, .paused, "the phase after its location was paused")
+      _ = try await store.remove(.ids(["b"]))
+      try expectEqual(
+        try await counts(DownloadFilter(location: "A")), [.finished: 1, .paused: 1], "the counts of all at one location"
+      )
+    }
     await report.check("add-elsewhere", "a download that is added for another location starts again") {
       let (_, store) = try await located()
       try await store.bring("a", to: .finished, Self.fill)

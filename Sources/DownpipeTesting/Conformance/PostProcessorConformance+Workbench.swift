@@ -11,6 +11,8 @@ extension PostProcessorConformance {
     private let fetch: ProcessingContext.Fetcher?
     private let add: ProcessingContext.Adder?
     private let original: [String: [UInt8]]
+    /// What is beside the workspace before the step runs.
+    private let present: Set<String>
     private let notes = Watched<[String]>([])
 
     init(_ example: PostProcessorConformance.Example) throws {
@@ -22,6 +24,12 @@ extension PostProcessorConformance {
       try FileManager.default.createDirectory(atPath: workspace, withIntermediateDirectories: false)
       input = try example.make(folder)
       original = try Self.files(input)
+      present = Self.entries(of: folder)
+    }
+
+    /// The entries of the folder, without those of the workspace.
+    private static func entries(of folder: TemporaryFolder) -> Set<String> {
+      Set((FileManager.default.subpaths(atPath: folder.path) ?? []).filter { !$0.hasPrefix("workspace/") })
     }
 
     func context(
@@ -121,6 +129,11 @@ extension PostProcessorConformance {
     func expectInputKept() throws {
       let now = try? Self.files(input)
       try expect(now == original, now == nil ? "the input is gone" : "the input was changed")
+    }
+
+    func expectNothingLeft() throws {
+      let left = Self.entries(of: folder).subtracting(present).sorted()
+      try expect(left.isEmpty, "it has left \(left.joined(separator: ", "))")
     }
 
     /// Truncates an output, like a crash.

@@ -153,11 +153,20 @@ public struct PostProcessorConformance: Sendable {
       let bench = try Workbench(example)
       try expectEqual(try await bench.process(step).kind, step.output ?? bench.input.kind, "the form")
     }
-    await report.check("output-is-in-the-workspace", "new files are in the workspace") {
+    await report.check("output-is-in-the-workspace", "the output is in the workspace, or in a folder of the step") {
       let bench = try Workbench(example)
       guard let path = try await bench.process(step).path, path != bench.input.path else { return }
+      let folders = [bench.workspace] + step.outputFolders(try bench.context(workspace: bench.workspace))
       try expect(
-        path.hasPrefix(bench.workspace + "/") && !path.split(separator: "/").contains(".."), "it is at \(path)")
+        folders.contains { path.hasPrefix($0 + "/") } && !path.split(separator: "/").contains(".."), "it is at \(path)")
+    }
+    await report.check(
+      "nothing-is-left-behind", "what was written is in the workspace, which goes with the download",
+      needs: ["output-is-in-the-workspace"]
+    ) {
+      let bench = try Workbench(example)
+      _ = try await bench.process(step)
+      try bench.expectNothingLeft()
     }
     await report.check("output-name-is-safe", "the name of the output is a single path component") {
       let bench = try Workbench(example)
@@ -205,6 +214,7 @@ public struct PostProcessorConformance: Sendable {
       let bench = try Workbench(bad)
       try await expectAnyError(when: "processing a bad input") { _ = try await bench.process(step) }
       try bench.expectInputKept()
+      try bench.expectNothingLeft()
     }
     await report.check("missing-input-is-refused", "a missing input causes an error") {
       let bench = try Workbench(example)

@@ -103,7 +103,55 @@ public struct RequestInterceptorConformance: Sendable {
         try await group.waitForAll()
       }
     }
+    await report.check(
+      "credentials-are-bound", "a mirror and a place named by a server get no credentials of the download"
+    ) {
+      let own = await passedOn(request)
+      for isNamedByServer in [false, true] {
+        var elsewhere = request
+        elsewhere.url = try DownloadRequest("https://mirror.invalid/conformance").url
+        elsewhere.isNamedByServer = isNamedByServer
+        elsewhere.headers = elsewhere.confined(to: request).headers
+        for sent in await passedOn(elsewhere) {
+          try Self.expectNoCredentials(in: sent, of: own, givenTo: elsewhere)
+        }
+      }
+    }
     try report.finish()
+  }
+
+  /// The requests that the interceptor makes of a request, as the engine passes them on.
+  private func passedOn(_ request: SourceRequest) async -> [SourceRequest] {
+    let (sent, replies) = (Watched<[SourceRequest]>([]), Replies())
+    // It may refuse the place.
+    let reply = try? await interceptor.intercept(request) { made in
+      sent.update { $0.append(made.confined(to: request)) }
+      return replies.give(to: made)
+    }
+    reply?.body.discard()
+    return sent.value
+  }
+
+  private static let credentials: Set<String> = [
+    "authorization", "cookie", "private-token", "proxy-authorization", "x-amz-security-token", "x-api-key",
+    "x-auth-token",
+  ]
+
+  /// Checks that nothing that was added for another place is a credential of the download's own one. A signature differs with
+  /// the place.
+  private static func expectNoCredentials(
+    in sent: SourceRequest, of own: [SourceRequest], givenTo request: SourceRequest
+  ) throws {
+    for field in sent.headers.fields where !request.headers.fields.contains(field) {
+      let name = field.name.lowercased()
+      let isBound = if case .origin = field.scope { true } else { false }
+      guard isBound || credentials.contains(name) else { continue }
+      let isSame = own.contains { $0.headers.values(name).contains(field.value) }
+      try expect(!isSame, "\(field.name) of the download is sent to \(sent.url.redacted)")
+    }
+    guard let password = sent.url.password(percentEncoded: true) else { return }
+    let isSame = own.contains { $0.url.password(percentEncoded: true) == password }
+    try expect(!isSame, "the password of the download's URL is sent to another origin")
   }
 }
 

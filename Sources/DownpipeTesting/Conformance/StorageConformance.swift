@@ -70,6 +70,7 @@ public struct StorageConformance: Sendable {
     await checkCrashes(report)
     await checkPaths(report)
     await checkMoving(report)
+    await checkCompanions(report)
     await checkWrapping(report)
     try report.finish()
   }

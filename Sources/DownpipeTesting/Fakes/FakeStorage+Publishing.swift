@@ -9,6 +9,11 @@ extension FakeStorage {
   ) async throws -> Artifact {
     let (directory, name) = try safePath(destination, defaultName: artifact.name)
     try enter(.publish)
+    guard artifact.companions.isEmpty || workspaces != nil else {
+      throw DownloadError(
+        .processing, "“\(artifact.name)” has companions, which need a folder for workspaces: make the storage with one",
+        stage: self.name)
+    }
     // The note identifies one publication: after a crash it tells whether that publication succeeded.
     if let note = context.priorNote, state.value.notes.contains(note) {
       return describe(artifact, at: String(note.drop { $0 != " " }.dropFirst()))
@@ -21,21 +26,27 @@ extension FakeStorage {
       return artifact
     }
     let files = try collect(artifact)
+    let suffixes = artifact.companions.map(\.suffix)
+    let companions = try artifact.companionFiles.map { try bytes(of: $0) ?? $0.readBytes() }
     let target = try state.update { state throws(DownloadError) in
       // The download replaces its own artifact.
-      if let own = context.replaces?.path.flatMap(relative), state.published[own] != nil,
-        own == directory + name || hasNumber(own, for: name, in: directory)
+      if let replaced = context.replaces, let own = replaced.path.flatMap(relative), state.published[own] != nil,
+        own == directory + name || hasNumber(own, for: name, in: directory),
+        suffixes.allSatisfy({ suffix in
+          !state.isTaken(own + suffix) || replaced.companions.contains { $0.suffix == suffix }
+        })
       {
         return own
       }
-      return try state.reserve(directory, name, conflict)
+      return try state.reserve(directory, name, suffixes, conflict)
     }
     defer { state.update { state in _ = state.reserved.remove(target) } }
     let note = "\(DownloadID()) \(target)"
     try await context.note(note)
     state.update { state in
       state.notes.insert(note)
-      if let old { state.forget(old) }
+      if let old { for path in [old] + suffixes.map({ old + $0 }) { state.forget(path) } }
+      for (suffix, bytes) in zip(suffixes, companions) { state.published[target + suffix] = bytes }
       if artifact.kind == .directory { state.directories.insert(target) }
       for (path, bytes) in files { state.published[target + path] = bytes }
     }
@@ -73,7 +84,13 @@ extension FakeStorage {
     var published = artifact
     published.location = .path("\(root)/\(target)")
     published.name = String(target[(target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex)...])
-    if artifact.kind == .file, let bytes = state.value.published[target] { published.size = .known(Int64(bytes.count)) }
+    let files = state.value.published
+    if artifact.kind == .file, let bytes = files[target] { published.size = .known(Int64(bytes.count)) }
+    published.companions = artifact.companions.compactMap { companion in
+      files[target + companion.suffix].map { bytes in
+        .init(suffix: companion.suffix, path: "\(root)/\(target)\(companion.suffix)", size: .known(Int64(bytes.count)))
+      }
+    }
     return published
   }
 
@@ -106,13 +123,28 @@ extension FakeStorage {
     return workspaces.map { path.hasPrefix($0 + "/") } ?? false
   }
 
-  /// Returns whether the artifact is published with the same size, or exists in its workspace.
+  /// Returns whether the artifact exists with the same size: published, or in a file or folder of a step.
   public func contains(_ artifact: Artifact) async -> Bool {
-    if let path = artifact.path, isStaged(artifact) { return FileManager.default.fileExists(atPath: path) }
-    guard let path = artifact.path.flatMap(relative) else { return false }
+    guard let current = await current(artifact) else { return false }
+    return artifact.size == .unknown || artifact.size == current.size
+  }
+
+  /// Returns the artifact with its present size; `nil` if nothing of its kind is at its path.
+  public func current(_ artifact: Artifact) async -> Artifact? {
+    guard let path = artifact.path else { return nil }
+    var current = artifact
+    guard let published = relative(path) else {
+      guard let found = try? FileManager.default.attributesOfItem(atPath: path),
+        found[.type] as? FileAttributeType == (artifact.kind == .file ? .typeRegular : .typeDirectory)
+      else { return nil }
+      if artifact.kind == .file { current.size = ByteCount((found[.size] as? NSNumber)?.int64Value) }
+      return current
+    }
     let state = state.value
-    guard let bytes = state.published[path] else { return state.directories.contains(path) }
-    return artifact.size == .unknown || artifact.size == .known(Int64(bytes.count))
+    guard artifact.kind == .file else { return state.directories.contains(published) ? artifact : nil }
+    guard let bytes = state.published[published] else { return nil }
+    current.size = .known(Int64(bytes.count))
+    return current
   }
 
   /// Returns the artifact at the destination of the request when the conflict policy is ``Conflict/reuse``.
@@ -123,11 +155,12 @@ extension FakeStorage {
     return Artifact(location: .path("\(root)/\(directory)\(name)"), name: name, size: .known(Int64(bytes.count)))
   }
 
-  /// Removes a published artifact.
+  /// Removes a published artifact and its companions.
   public func remove(_ artifact: Artifact) async throws {
     try enter(.remove)
     guard let path = artifact.path.flatMap(relative) else { return }
-    state.update { $0.forget(path) }
+    let companions = artifact.companionFiles.compactMap { $0.path.flatMap(relative) }
+    state.update { state in for path in companions + [path] { state.forget(path) } }
   }
 
   /// Returns the path relative to the root, for paths below it.

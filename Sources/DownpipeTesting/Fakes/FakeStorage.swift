@@ -96,7 +96,10 @@ public final class FakeStorage: Storage {
     }
 
     /// Chooses and reserves the path for a publication.
-    mutating func reserve(_ directory: String, _ name: String, _ conflict: Conflict) throws(DownloadError) -> String {
+    mutating func reserve(
+      _ directory: String, _ name: String, _ suffixes: [String], _ conflict: Conflict
+    ) throws(DownloadError) -> String {
+      func isTaken(_ path: String) -> Bool { self.isTaken(path) || suffixes.contains { self.isTaken(path + $0) } }
       var target = directory + name
       if isTaken(target) {
         switch conflict {
@@ -122,6 +125,8 @@ public final class FakeStorage: Storage {
   let state = Watched(State())
   let conflict: Conflict
   let workspaces: String?
+  /// The storage is in memory.
+  public var mayBlock: Bool { false }
   /// The location that downloads belong to, as given to the initializer.
   public let location: String?
 

@@ -103,6 +103,6 @@ extension QueueSimulation {
   /// Shuts the downloader down.
   func close() async {
     source.finishAll()
-    await downloader.shutdown()
+    await downloader.shutdown(waitingAtMost: nil)
   }
 }

@@ -157,7 +157,7 @@ actor QueueSimulation {
       }
     case .advance(let seconds): time.advance(by: .seconds(seconds))
     case .reopen:
-      await downloader.shutdown()
+      await downloader.shutdown(waitingAtMost: nil)
       if !source.active.isEmpty || storage.openPartials > 0 {
         violations.add(.slots, "\(source.active.map(\.rawValue).sorted()) outlived the shutdown")
       }

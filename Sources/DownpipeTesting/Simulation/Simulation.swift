@@ -70,6 +70,8 @@ public struct Simulation: Sendable {
       machine.storage
       machine.ledger
       machine.step
+      // Most downloaders have none, and the engine tells less then.
+      if world.blockingStages > 0, machine.random(in: 0...1) < 0.2 { machine.observer }
     }
   }
 

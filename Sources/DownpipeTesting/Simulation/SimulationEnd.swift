@@ -32,7 +32,7 @@ struct SimulationEnd: Sendable {
     await rested()
     for process in processes { await checkBookkeeping(process) }
     for process in processes {
-      await process.downloader?.shutdown()
+      await process.downloader?.shutdown(waitingAtMost: nil)
       process.checkShutdown(isAlone: true)
     }
   }

@@ -36,11 +36,10 @@ struct LogInInterceptor: RequestInterceptor {
       (url.user(percentEncoded: true) ?? "").isEmpty,
       (url.password(percentEncoded: true) ?? "").isEmpty
     else { return request }
-    guard request.isForLogIn || isKnown(url) else { return request }
+    guard let origin = Origin(url), request.isForLogIn || origins?.contains(origin) ?? false else { return request }
     var request = request
-    request.headers["Authorization"] = field.text
+    // Not bound to the download's origin: a mirror at one of the known origins gets it, too.
+    request.headers.fields.append(HeaderField("Authorization", field.text, scope: .origin(origin)))
     return request
   }
-
-  private func isKnown(_ url: URL) -> Bool { Origin(url).map { origins?.contains($0) ?? false } ?? false }
 }

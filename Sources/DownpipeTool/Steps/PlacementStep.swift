@@ -16,6 +16,10 @@ struct PlacementStep: UniversalPostProcessor {
     try await mover(for: context.request).process(artifact, in: context)
   }
 
+  func outputFolders(in context: ProcessingContext) -> [String] {
+    (try? mover(for: context.request).outputFolders(in: context)) ?? []
+  }
+
   /// The path that an artifact would get if nothing had it.
   func path(of artifact: Artifact, in context: ProcessingContext) throws(DownloadError) -> String {
     try mover(for: context.request).path(of: artifact, in: context) ?? artifact.name

@@ -24,6 +24,8 @@ struct AdmissionSessionTests: EngineSuite {
     }
     let log = Watched(Log())
 
+    func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
+
     func start() -> any AdmissionSession {
       log.update { $0.sessions += 1 }
       return self

@@ -59,6 +59,42 @@ struct DownloaderSchedulingTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A gate whose watch is over before it has said anything.
+  private struct Silent: Gate {
+    func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {}
+  }
+
+  @Test("a gate that returns without a rule does not hold up downloads for ever: they fail with its name")
+  func aGateThatSaysNothing() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await Downloader(options: options) {
+      source
+      Silent()
+      storage
+      ledger
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    let error = await #expect(throws: DownloadError.self) { try await download.value }
+    #expect(error?.code == .invalidPipeline && error?.stage == "Silent")
+    #expect(error?.message.contains("Silent has ended its watch without a rule") == true)
+    #expect(source.requests.isEmpty)
+    // Without the gate it goes on.
+    #expect(await downloader.removeGate(id: "Silent"))
+    #expect(try await downloader.resumeAll() == 1)
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test func aGateThatReturnsKeepsItsLastRule() async throws {
+    let gate = FakeGate(.closed("at night"))
+    let downloader = try await downloader(FakeSource([url: [.init(bytes)]]), gates: [gate])
+    await gate.watchers(atLeast: 1)
+    gate.endWatching()
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(try await download.status.state == .waiting(.gate("at night")))
+    await downloader.shutdown()
+  }
+
   @Test func aGateIsReplacedAndRemovedWhileRunning() async throws {
     let gate = FakeGate(.closed("no"), name: "WiFi")
     let source = FakeSource([url: [.init(bytes)]])

@@ -220,6 +220,7 @@ struct SettingsTests: EngineSuite {
     struct Equal: AdmissionPolicy, Equatable {
       var id: String
       var count = 1
+      func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
     }
     let gates = [FakeGate(name: "a"), FakeGate(name: "b")]
     let same = StageChanges<any Gate>(gates, gates)

@@ -128,8 +128,8 @@ struct ShutdownTests: EngineSuite {
     let held = Held(bytes, url: url, storage: storage)
     let downloader = try await downloader(held)
     for stage in [Stage.opening, .body, .step, .publishing, .partial] { try await begin(stage, held, downloader) }
-    async let first: Void = downloader.shutdown()
-    async let second: Void = downloader.shutdown()
+    async let first = downloader.shutdown()
+    async let second = downloader.shutdown()
     _ = await (first, second)
     try await checkAfterwards(Stage.allCases, held)
   }

@@ -103,6 +103,11 @@ struct PipelineCompileErrorTests {
       private struct Idle: Source { func accepts(_ url: URL) -> Bool { true } }
       """),
     Snippet(
+      "an admission policy that does not say what it admits", "does not conform to protocol 'AdmissionPolicy'",
+      """
+      private struct Limit: AdmissionPolicy { let most = 3 }
+      """),
+    Snippet(
       "a stage of no kind",
       "conform to the protocol of a kind of stage, not to Stage alone: Source, Storage, PostProcessor",
       """

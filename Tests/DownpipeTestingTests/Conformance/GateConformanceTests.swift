@@ -35,6 +35,11 @@ struct GateConformanceTests {
     #expect(broken.contains("publishes-at-once"))
   }
 
+  @Test func aGateThatReturnsWithoutARuleIsFound() async throws {
+    let broken = try await brokenRules { try await GateConformance(ClosureGate { _ in }).run() }
+    #expect(broken.contains("publishes-at-once"))
+  }
+
   @Test func aGateThatIgnoresCancellationIsFound() async throws {
     let end = Watched(false)
     let gate = ClosureGate { publish in

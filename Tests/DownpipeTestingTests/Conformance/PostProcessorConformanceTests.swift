@@ -61,6 +61,26 @@ struct PostProcessorConformanceTests {
     try await PostProcessorConformance(step, example).run()
   }
 
+  @Test("an output may be in a folder that the step declares")
+  func declaredFolders() async throws {
+    struct Moving: PostProcessor {
+      let folder: TemporaryFolder
+      let declares: Bool
+      func outputFolders(in context: ProcessingContext) -> [String] { declares ? [folder.path] : [] }
+      func process(_ file: File, in context: ProcessingContext) async throws -> File {
+        let made = try await PostProcessorConformanceTests.right(file, context)
+        let target = folder.path("\(DownloadID())")
+        try FileManager.default.moveItem(atPath: made.path ?? "", toPath: target)
+        return File(path: target, name: file.name)
+      }
+    }
+    let folder = try TemporaryFolder()
+    let right = Moving(folder: folder, declares: true)
+    #expect(try await brokenRules { try await Self.run(right) } == [])
+    let wrong = Moving(folder: folder, declares: false)
+    #expect(try await brokenRules { try await Self.run(wrong) } == ["output-is-in-the-workspace"])
+  }
+
   @Test func whatIsNotOneStepIsAnError() async throws {
     let suite = PostProcessorConformance(FakeGate(), .init(Self.first))
     let error = try await #require(throws: DownloadError.self) { try await suite.run() }
@@ -169,7 +189,7 @@ struct PostProcessorConformanceTests {
   }
 
   /// The work of a correct step.
-  private static let right: Work = { file, context in
+  fileprivate static let right: Work = { file, context in
     try await FakePostProcessor.bytes(name: "Reverse", reverse).process(file, in: context)
   }
 
@@ -199,6 +219,13 @@ struct PostProcessorConformanceTests {
         try FileManager.default.moveItem(atPath: output.path ?? "", toPath: beside)
         output.location = .path(beside)
         return File(output)
+      }
+    },
+    Flaw(rule: "nothing-is-left-behind") {
+      { file, context in
+        let output = try await right(file, context)
+        try Data([1]).write(to: Self.file((file.path ?? "") + ".log"))
+        return output
       }
     },
     Flaw(rule: "output-name-is-safe", name: nil) {

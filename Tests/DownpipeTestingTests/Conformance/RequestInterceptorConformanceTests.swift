@@ -1,5 +1,6 @@
 import DownpipeCore
 import DownpipeTesting
+import Foundation
 import HangLimit
 import Testing
 
@@ -29,6 +30,12 @@ struct RequestInterceptorConformanceTests {
     try await Self.run { try await $1($0) }
     try await Self.run(Self.token)
     try await Self.run(Self.renewing)
+    try await Self.run { try await $1(Self.signed($0, "signature of \($0.url)")) }
+    try await Self.run { request, next in
+      var request = request
+      request.headers.fields.append(HeaderField("X-Trace", "1", scope: .everywhere))
+      return try await next(request)
+    }
     // An interceptor that rejects a reply.
     try await Self.run { request, next in
       let reply = try await next(request)
@@ -38,6 +45,15 @@ struct RequestInterceptorConformanceTests {
       }
       return reply
     }
+  }
+
+  /// Adds a field for the very place of a request.
+  private static func signed(_ request: SourceRequest, _ value: String) -> SourceRequest {
+    var request = request
+    if let origin = Origin(request.url) {
+      request.headers.fields.append(HeaderField("Authorization", value, scope: .origin(origin)))
+    }
+    return request
   }
 
   struct Flaw: Sendable, CustomTestStringConvertible {
@@ -88,6 +104,24 @@ struct RequestInterceptorConformanceTests {
     Flaw(rule: "cancellation-is-passed-on", limit: .seconds(5)) {
       { request, next in
         try await withoutActuallyEscaping(next) { next in try await Task { try await next(request) }.value }
+      }
+    },
+    Flaw(rule: "credentials-are-bound") {
+      { request, next in
+        var request = request
+        request.headers.fields.append(HeaderField("Authorization", "Bearer token", scope: .everywhere))
+        return try await next(request)
+      }
+    },
+    Flaw(rule: "credentials-are-bound") { { try await $1(signed($0, "Bearer token")) } },
+    Flaw(rule: "credentials-are-bound") {
+      { request, next in
+        var request = request
+        var parts = URLComponents(url: request.url, resolvingAgainstBaseURL: true)
+        parts?.user = "me"
+        parts?.password = "word"
+        request.url = parts?.url ?? request.url
+        return try await next(request)
       }
     },
     Flaw(rule: "requests-do-not-mix") {

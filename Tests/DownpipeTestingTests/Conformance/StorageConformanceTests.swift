@@ -174,6 +174,13 @@ struct StorageConformanceTests {
         return try await storage.publish(copy, of: nil, at: destination, in: context)
       }
     },
+    Flaw(rule: "companions") {
+      $0.onRemove = { storage, artifact in
+        var alone = artifact
+        alone.companions = []
+        try await storage.remove(alone)
+      }
+    },
     Flaw(rule: "moving-to-the-same-place", conflict: (.keepBoth, .keepsBoth)) {
       $0.onPublish = { storage, artifact, destination, context in
         guard artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) else {

@@ -142,6 +142,7 @@ struct QueuePropertyDefectTests {
 /// A limit of one download, whose slot is never free again.
 private struct LeakyLimit: AdmissionPolicy {
   var id: String { "limits" }
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
   func start() -> any AdmissionSession { Session() }
 
   private final class Session: AdmissionSession {
@@ -158,6 +159,7 @@ private struct LeakyLimit: AdmissionPolicy {
 private struct HastyLimit: AdmissionPolicy {
   let limits: QueueLimits
   var id: String { "limits" }
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
   func start() -> any AdmissionSession { Session(limits: limits) }
 
   private final class Session: AdmissionSession {

@@ -104,6 +104,13 @@ extension BrokenVariant {
     return world
   }
 
+  /// Steps often return what is not there.
+  private static var careless: SimulatedWorld {
+    var world = SimulatedWorld.calm
+    world.stepFailures = 0.2
+    return world
+  }
+
   private static var losingPower: SimulatedWorld {
     var world = SimulatedWorld.faulty
     (world.crashes, world.durability, world.jobsBetweenCrashes) = (.powerLoss, .power, 500)
@@ -181,6 +188,7 @@ extension BrokenVariant {
     BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
     BrokenVariant(.engine(.keepsCommands), [.bookkeeping], within: 60),
     BrokenVariant(.engine(.runsPastGates), [.gates], within: 54),
+    BrokenVariant(.engine(.trustsSteps), in: careless, [.stepInputs, .wholeVersions], within: 30),
   ]
 }
 

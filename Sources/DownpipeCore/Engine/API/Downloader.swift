@@ -16,7 +16,7 @@ public import Foundation
 /// also those of finished downloads, until they are removed: a job that runs for long removes them from time to time, by
 /// ``removeAll(_:deletingFiles:)``. A downloader can be used from any thread.
 ///
-/// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
+/// Call ``shutdown(waitingAtMost:)`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
@@ -85,7 +85,6 @@ public final class Downloader: Sendable {
     // The downloader owns this task. Runs and exchanges have tasks of their own, for whose ends it waits.
     loop = options.executors.start {
       await engine.run()
-      await engine.close()
     }
   }
 
@@ -94,13 +93,34 @@ public final class Downloader: Sendable {
   /// Ends the work without waiting for it, like the death of the process, in which all stages fail.
   package func abandon() { loop.cancel() }
 
-  /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.
+  /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended, or after a time.
   ///
   /// Every unfinished download can be resumed later. Afterwards, methods that use the ledger throw
-  /// ``DownloadError`` with `.shutDown`. A second call waits for the same end.
-  public func shutdown() async {
+  /// ``DownloadError`` with `.shutDown`. A second call waits for the same end. Cancelling the calling task changes nothing.
+  ///
+  /// A stage that does not return although its task was cancelled, such as a step that blocks its thread, is left behind
+  /// after `limit` and named in the result. Its download keeps its lease and its partial until the stage returns or the
+  /// process ends, so that no other owner starts it meanwhile. What the stage returns then is recorded, and the ledger is
+  /// closed. Observers and gates hold up nothing: their events end, and they are only named.
+  /// - Parameter limit: The longest time to wait; `nil` for as long as it takes.
+  @discardableResult
+  public func shutdown(waitingAtMost limit: Duration? = .seconds(10)) async -> ShutdownReport {
     await engine.beginShutdown()
-    await loop.value
+    guard let limit else {
+      await loop.value
+      return ShutdownReport(unended: [])
+    }
+    let context = engine.context
+    // Not a child task: the cancellation of the caller must not end the wait.
+    let hasEnded = await context.executors.start {
+      await withTaskGroup(of: Bool.self) { group in
+        group.addTask { (try? await context.end.wait()) != nil }
+        group.addTask { (try? await context.time.sleep(for: limit)) == nil }
+        defer { group.cancelAll() }
+        return await group.next() ?? true
+      }
+    }.value
+    return ShutdownReport(unended: hasEnded ? [] : await engine.unended())
   }
 
   /// Returns when no download waits or runs: every download is finished, failed, cancelled or paused.
@@ -227,7 +247,8 @@ public final class Downloader: Sendable {
     try await engine.statuses(of: ids)
   }
 
-  /// Returns the current statuses of the downloads that match a query, which by default are all downloads.
+  /// Returns the current statuses of the downloads that match a query, which by default are all downloads of this
+  /// downloader's storage. If several storages share a ledger, name a ``DownloadFilter/location`` for those of another one.
   ///
   /// The ledger selects them: a run whose steps have begun may still be selected as `transferring`, and its status says
   /// `processing`.
@@ -240,13 +261,15 @@ public final class Downloader: Sendable {
 
   /// Returns the number of downloads in each phase, of the downloads that match a filter, as the ledger has them: a run
   /// whose steps have begun may still count as `transferring`.
+  ///
+  /// They are those that ``statuses(_:)`` selects: by default, all downloads of this downloader's storage.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func counts(_ filter: DownloadFilter = .all) async throws -> [DownloadState.Phase: Int] {
-    try await engine.checkOpen()
-    return try await engine.store.counts(filter)
+    try await engine.counts(filter)
   }
 
-  /// Returns sums over the downloads that match a filter, such as the bytes received, without reading each record.
+  /// Returns sums over the downloads that match a filter, such as the bytes received, without reading each record. They are
+  /// those that ``counts(_:)`` counts.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func totals(_ filter: DownloadFilter = .all) async throws -> DownloadTotals {
     try await engine.totals(filter)

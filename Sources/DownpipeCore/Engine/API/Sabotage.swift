@@ -16,4 +16,6 @@ package enum Sabotage: Sendable, CaseIterable {
   case restartsAlways
   /// The states of downloads that do not run are not told.
   case tellsNothing
+  /// What a step returns is not looked at.
+  case trustsSteps
 }

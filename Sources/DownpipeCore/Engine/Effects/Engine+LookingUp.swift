@@ -21,15 +21,28 @@ extension Engine {
     try checkOpen()
     takeRules()
     var query = query
-    query.location = query.location ?? context.locationForReading
+    query.filter = shown(query.filter)
     return present(await context.withDependencies(try await store.records(query)))
   }
 
   /// The statuses of records, or of their runs if they have started since the records were read.
   private func present(_ found: FoundRecords) -> [DownloadStatus] { state.statuses(of: found, at: instant) }
 
+  /// Selects the downloads that are shown, unless the filter names a location.
+  private func shown(_ filter: DownloadFilter) -> DownloadFilter {
+    var filter = filter
+    filter.location = filter.location ?? context.locationForReading
+    return filter
+  }
+
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try checkOpen()
+    return try await store.counts(shown(filter))
+  }
+
   func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
     try checkOpen()
+    let filter = shown(filter)
     var totals = try await store.totals(filter)
     for saved in try await store.records(of: state.slots.runs(matching: filter).map(\.id)) where filter.matches(saved) {
       guard let run = state.slots.runs[saved.id], saved.phase == .transferring else { continue }

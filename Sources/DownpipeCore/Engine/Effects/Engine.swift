@@ -13,6 +13,10 @@ actor Engine {
   var state: EngineState
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
+  /// The gates that the loop begins to watch next.
+  private var newGates: [WatchedGate] = []
+  /// What ends observers that go on after their events have ended.
+  private var observerStops: [StopSignal<Void>] = []
   /// The latest ranking that is in progress.
   var ranking: Completion?
   /// Whether the ledger is renewing the leases.
@@ -46,35 +50,60 @@ actor Engine {
   /// are children of this one, or runs and exchanges that it waits for.
   func run() async {
     await withTaskCancellationHandler {
-      await withDiscardingTaskGroup { group in
-        for observer in pipeline.observers {
-          let events = hub.allEvents()
-          let context = ObserverContext(time: time) { [store] in try await store.counts(.all) }
-          group.addTask { await observer.observe(events, in: context) }
+      await withDiscardingTaskGroup { watchers in
+        for observer in pipeline.observers { watch(with: observer, in: &watchers) }
+        await withDiscardingTaskGroup { group in
+          group.addTask { await self.followOthers() }
+          decide(.maintained)
+          leaseSharedRates()
+          await loop(in: &group, &watchers)
+          // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
+          context.mailbox.close()
+          state.commands.refuseAll()
+          state.idleWaiters.finish(.failure(DownloadError.shutDown))
+          hub.finish()
+          group.cancelAll()
         }
-        group.addTask { await self.followOthers() }
-        decide(.maintained)
-        leaseSharedRates()
-        await loop(in: &group)
-        // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
-        context.mailbox.close()
-        state.commands.refuseAll()
-        state.idleWaiters.finish(.failure(DownloadError.shutDown))
-        hub.finish()
-        group.cancelAll()
+        // Observers read what is left of their events, and end then.
+        for gate in state.gates.watched { gate.stop.stop(()) }
+        await close()
       }
     } onCancel: {
       context.mailbox.wake()
     }
+    context.end.complete()
   }
 
-  private func loop(in group: inout DiscardingTaskGroup) async {
+  /// - Parameters:
+  ///   - group: The engine's own tasks.
+  ///   - watchers: Those of observers and gates, which may block: nothing of ours waits for their ends.
+  private func loop(in group: inout DiscardingTaskGroup, _ watchers: inout DiscardingTaskGroup) async {
     context.mailbox.wake()
     repeat {
       receive(await context.mailbox.next())
       for work in newTasks { group.addTask { await work() } }
-      newTasks = []
+      for gate in newGates {
+        watchers.addTask { [context] in
+          await context.watching(gate.gate.name) { await gate.watch(context.mailbox) }
+        }
+      }
+      (newTasks, newGates) = ([], [])
     } while !state.isOver
+  }
+
+  private func watch(with observer: any Observer, in watchers: inout DiscardingTaskGroup) {
+    let events = hub.allEvents()
+    let observerContext = ObserverContext(time: time) { [weak self, store] in
+      try await self?.checkOpen()
+      return try await store.counts(.all)
+    }
+    let stop = StopSignal<Void>()
+    observerStops.append(stop)
+    watchers.addTask { [context] in
+      await context.watching(observer.name) {
+        await stop.guarding { await observer.observe(events, in: observerContext) }
+      }
+    }
   }
 
   private func receive(_ mail: Mailbox.Mail) {
@@ -135,7 +164,9 @@ actor Engine {
       run.announce(state: .waiting(.turn))
     case .cleanUp(let run): begin { await self.cleanUp(run) }
     case .takeTurn: begin { await self.takeTurn() }
-    case .watch(let gate): begin { [mailbox = context.mailbox] in await gate.watch(mailbox) }
+    case .watch(let gate):
+      newGates.append(gate)
+      if !isDeciding { context.mailbox.wake(forTurn: false) }
     case .sleep(let due, let timer): begin { await self.sleep(until: due, timer) }
     case .askRoom: begin { await self.askRoom() }
     case .lookForOthers: begin { await self.lookForOthers() }
@@ -173,13 +204,22 @@ actor Engine {
     context.mailbox.wake()
   }
 
+  /// What has not ended after the shutdown has begun: the stages of runs, or observers and gates. From now on observers
+  /// are told nothing, and are cancelled.
+  func unended() -> [ShutdownReport.Unended] {
+    hub.finish()
+    for stop in observerStops { stop.stop(()) }
+    let runs = state.slots.runs.values.map { ShutdownReport.Unended(stage: $0.presentStage, download: $0.id) }
+    return runs.isEmpty ? context.watchingStages.map { ShutdownReport.Unended(stage: $0, download: nil) } : runs
+  }
+
   /// - Throws: `.shutDown` after the shutdown has begun.
   func checkOpen() throws(DownloadError) {
     guard !state.mode.isStopping else { throw DownloadError.shutDown }
   }
 
   /// Stops the sources and closes the ledger, after the loop has ended.
-  func close() async {
+  private func close() async {
     for session in state.stages.takeAllSessions() { await session.stop() }
     try? await store.close()
   }
@@ -302,8 +342,13 @@ extension WatchedGate {
   /// Posts the rules that the gate reports, until it is replaced.
   fileprivate func watch(_ mailbox: Mailbox) async {
     await stop.guarding {
+      let hasReported = Atomic(false)
       do {
-        try await gate.watch { mailbox.post($0, of: number) }
+        try await gate.watch { rule in
+          hasReported.store(true, ordering: .relaxed)
+          mailbox.post(rule, of: number)
+        }
+        if !hasReported.load(ordering: .relaxed), !Task.isCancelled { mailbox.post(.missing(from: gate), of: number) }
       } catch is CancellationError {
       } catch {
         // A gate that has failed no longer knows, and a gate must not close by guess.

@@ -21,9 +21,13 @@ final class EngineContext: Sendable {
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
   let excludedPlaces = ExcludedPlaces()
+  let companions = CompanionCache()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
+  /// Completed when all work has ended, and the ledger is closed.
+  let end = Completion()
   private let lastArrival = Mutex<Int64>(0)
+  private let watching = Mutex((last: 0, names: OrderedTable<Int, String>()))
 
   init(
     options: DownloaderOptions, store: any LedgerStore, settings: (any Sendable)? = nil, pipeline: Pipeline
@@ -32,7 +36,8 @@ final class EngineContext: Sendable {
     self.options = options
     self.store = store
     ledgerName = pipeline.ledger.name
-    storage = RemoteArtifacts(base: pipeline.storage)
+    let own = pipeline.storage
+    storage = RemoteArtifacts(base: own.mayBlock ? BlockingStorage(base: own, executors: options.executors) : own)
     storageName = storage.name
     connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)
@@ -44,7 +49,21 @@ final class EngineContext: Sendable {
   /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.
   func availableBytes() async -> Int64? {
     let available = (try? await storage.availableBytes()) ?? nil
-    return available.map { $0 - room.total }
+    return available.map { max(0, $0) - room.total }
+  }
+
+  /// The names of the observers and gates that run.
+  var watchingStages: [String] { watching.withLock { Array($0.names.values) } }
+
+  /// Runs a stage that watches, where it may block, and keeps its name for as long as it runs.
+  func watching(_ name: String, _ body: @Sendable () async -> Void) async {
+    let number = watching.withLock { stages in
+      stages.last += 1
+      stages.names[stages.last] = name
+      return stages.last
+    }
+    await executors.blocking(body)
+    watching.withLock { $0.names[number] = nil }
   }
 
   var time: any TimeSource { options.time }

@@ -43,8 +43,9 @@ extension Exchange {
   ) async -> Result<LedgerExchange, any Error> {
     let saves = unsaved.map { LedgerSave($0.run.recordToSave, [.state, .checkpoint, .steps]) }
     do {
-      return .success(
-        try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date))
+      let exchange = try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date)
+      try context.checkAnswers(exchange.saved.count, to: saves.count, "saves")
+      return .success(exchange)
     } catch {
       return .failure(error)
     }

@@ -44,7 +44,7 @@ final class RemovedDownloads: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      let files: [StoredArtifact?] = withFiles ? record.artifactsToDelete : []
+      let files: [StoredArtifact?] = withFiles ? record.artifactsToDelete.flatMap(\.files) : []
       // An entry for each partial, and each file.
       let keys = record.partialKeys
       for index in 0..<max(keys.count, files.count) {

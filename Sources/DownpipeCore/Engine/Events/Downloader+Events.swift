@@ -7,8 +7,8 @@ extension Downloader {
   /// The callback must return at once.
   package func noteRefusals(_ note: @escaping @Sendable (DownloadEvent) -> Void) { engine.hub.noteRefusals(note) }
 
-  /// Returns the events of all downloads from now on, until the downloader shuts down, as an ``Observer`` gets them: of a slow
-  /// reader the oldest of 4,096 are dropped.
+  /// Returns the events of all downloads from now on, until the downloader shuts down, as an ``Observer`` gets them: a slow
+  /// reader misses some, and is told.
   package func allEvents() -> AsyncStream<DownloadEvent> {
     defer { engine.context.mailbox.wake() }
     return engine.hub.allEvents()

@@ -1,7 +1,8 @@
 internal import Synchronization
 
-/// Delivers events to their watchers. Every buffer is bounded, so a slow watcher does not delay the others: streams drop
-/// their oldest events, and a ``ChangeBuffer`` keeps the latest change of each download and says when there are too many.
+/// Delivers events to their watchers. Every buffer is bounded, so a slow watcher does not delay the others: an
+/// ``EventBuffer`` drops progress, then its oldest events, and a ``ChangeBuffer`` keeps the latest change of each download
+/// and says when there are too many.
 final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
@@ -21,7 +22,7 @@ final class EventHub: Sendable {
   }
   private struct Watcher {
     let token: Int
-    let stream: AsyncStream<DownloadEvent>.Continuation
+    let events: EventBuffer
     /// Whether a state of the download that it watches was told to it.
     var knowsState = false
   }
@@ -66,7 +67,7 @@ final class EventHub: Sendable {
     if case .refused = kind {
       let (watchers, notes) = state.withLock { ($0.ofRefusals, $0.refusalNotes) }
       for note in notes { note(event(run.read { $0.request }, kind)) }
-      for watcher in watchers { watcher.stream.yield(event(run.read { $0.request }, kind)) }
+      for watcher in watchers { watcher.events.append(event(run.read { $0.request }, kind)) }
     }
     let isState = if case .state = kind { true } else { false }
     publish(run.id, .run(run), isState: isState) { event(run.read { $0.request }, kind) }
@@ -87,7 +88,7 @@ final class EventHub: Sendable {
   func publish(removalOf id: DownloadID) {
     for buffer in changeBuffers { buffer.record(.removed, of: id) }
     let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
-    for watcher in watchers { watcher.stream.finish() }
+    for watcher in watchers { watcher.events.finish() }
   }
 
   private func event(_ request: DownloadRequest, _ kind: DownloadEvent.Kind) -> DownloadEvent {
@@ -109,7 +110,7 @@ final class EventHub: Sendable {
         if isRemoval {
           state.byDownload[id] = nil
         } else if isState, all.contains(where: { !$0.knowsState }) {
-          state.byDownload[id] = all.map { Watcher(token: $0.token, stream: $0.stream, knowsState: true) }
+          state.byDownload[id] = all.map { Watcher(token: $0.token, events: $0.events, knowsState: true) }
         }
       }
       return Watchers(
@@ -118,8 +119,8 @@ final class EventHub: Sendable {
     guard let watchers else { return }
     if !watchers.streams.isEmpty {
       let event = event()
-      for watcher in watchers.streams { watcher.stream.yield(event) }
-      for watcher in watchers.ended { watcher.stream.finish() }
+      for watcher in watchers.streams { watcher.events.append(event) }
+      for watcher in watchers.ended { watcher.events.finish() }
     }
     for buffer in watchers.changes { buffer.record(change, of: id) }
   }
@@ -152,12 +153,11 @@ final class EventHub: Sendable {
       state.changes = []
       return (all, changes)
     }
-    for watcher in watchers { watcher.stream.finish() }
+    for watcher in watchers { watcher.events.finish() }
     for buffer in changes { buffer.finish() }
   }
 
-  /// The events of one download from now on, and the number of their watcher. The stream buffers the newest 256 for a slow
-  /// reader.
+  /// The events of one download from now on, and the number of their watcher. The stream buffers 256 for a slow reader.
   func events(of id: DownloadID) -> (stream: AsyncStream<DownloadEvent>, watcher: Int?) {
     stream(buffering: 256) { state, watcher in
       state.byDownload[id, default: []].append(watcher)
@@ -175,7 +175,7 @@ final class EventHub: Sendable {
     }
   }
 
-  /// The events of all downloads from now on. The stream buffers the newest 4,096 for a slow reader.
+  /// The events of all downloads from now on. The stream buffers 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {
     stream(buffering: 4096) { state, watcher in
       state.watchersOfAll += 1
@@ -191,7 +191,7 @@ final class EventHub: Sendable {
     state.withLock { $0.refusalNotes.append(note) }
   }
 
-  /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers the newest 256 for a slow
+  /// The events ``DownloadEvent/Kind/refused(_:)`` of all downloads from now on. The stream buffers 256 for a slow
   /// reader.
   func refusals() -> AsyncStream<DownloadEvent> {
     stream(buffering: 256) { state, watcher in
@@ -207,19 +207,33 @@ final class EventHub: Sendable {
     buffering count: Int, adding add: (inout State, Watcher) -> Void,
     removing remove: @escaping @Sendable (inout State, Int) -> Void
   ) -> (stream: AsyncStream<DownloadEvent>, watcher: Int?) {
-    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(count))
+    let events = EventBuffer(capacity: count)
     let token: Int? = state.withLock { state in
       if state.isFinished { return nil }
       state.nextToken += 1
-      add(&state, Watcher(token: state.nextToken, stream: continuation))
+      add(&state, Watcher(token: state.nextToken, events: events))
       return state.nextToken
     }
-    if let token {
-      continuation.onTermination = { [weak self] _ in self?.state.withLock { remove(&$0, token) } }
-    } else {
-      continuation.finish()
+    guard let token else {
+      events.finish()
+      return (AsyncStream { await events.next() }, nil)
     }
-    return (stream, token)
+    let reader = Reader(of: events) { [weak self] in self?.state.withLock { remove(&$0, token) } }
+    return (AsyncStream { await reader.next() }, token)
+  }
+
+  /// Belongs to a stream, and ends with it.
+  private final class Reader: Sendable {
+    private let events: EventBuffer
+    private let end: @Sendable () -> Void
+
+    init(of events: EventBuffer, end: @escaping @Sendable () -> Void) {
+      (self.events, self.end) = (events, end)
+    }
+
+    deinit { end() }
+
+    func next() async -> DownloadEvent? { await events.next() }
   }
 
   /// A buffer that collects the changes of all downloads from now on.

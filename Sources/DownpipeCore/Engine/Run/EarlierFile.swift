@@ -19,7 +19,7 @@ struct EarlierFile: Sendable {
     let hasNote = stored.path != nil && note?.isFor(reader) == true
     let isForLater = note?.isFor(later: chain.names.dropFirst(record.steps.completed.count)) == true
     if note != nil, !hasNote, !isForLater || !isSameChain { run.update { $0.steps.note = nil } }
-    let isThere = await storage.contains(artifact)
+    let isThere = await isComplete(artifact)
     if isSameChain, hasNote || isThere {
       return CompleteFile(
         artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true,
@@ -31,6 +31,14 @@ struct EarlierFile: Sendable {
         isSameChain
           ? "the complete file no longer exists in the storage"
           : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
+  }
+
+  /// Whether an artifact is there, and its companions, if they are still to be published with it.
+  private func isComplete(_ artifact: Artifact) async -> Bool {
+    guard await storage.contains(artifact) else { return false }
+    guard storage.isStaged(artifact) else { return true }
+    for companion in artifact.companionFiles where await !storage.contains(companion) { return false }
+    return true
   }
 
   /// Starts the chain of steps again from the partial, because the chain has changed or its artifact no longer exists;

@@ -5,6 +5,7 @@ final class LivePolicies: Sendable {
   private struct State {
     var retry: any RetryPolicy
     var gates: [any Gate]
+    var gateFailure: DownloadError?
   }
 
   private let state: Mutex<State>
@@ -19,5 +20,11 @@ final class LivePolicies: Sendable {
   var gates: [any Gate] {
     get { state.withLock { $0.gates } }
     set { state.withLock { $0.gates = newValue } }
+  }
+
+  /// Why runs that start fail; see ``Gates/failure``.
+  var gateFailure: DownloadError? {
+    get { state.withLock { $0.gateFailure } }
+    set { state.withLock { $0.gateFailure = newValue } }
   }
 }

@@ -79,7 +79,8 @@ enum Outcome: Sendable {
       return .failed(error)
     }
     record.apply(.failedForNow)
-    let due = now.addingTimeInterval(delay / .seconds(1))
+    // What lies much further ahead was set by a clock that has jumped, and would be due at once.
+    let due = now.addingTimeInterval(min(max(.zero, delay), BackOff.longest) / .seconds(1))
     record.notBefore = due
     return .waiting(WaitingReason(record.awaited, until: due, after: error))
   }

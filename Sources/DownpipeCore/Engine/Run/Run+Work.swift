@@ -5,6 +5,11 @@ internal import Synchronization
 extension Run {
   /// Works until the artifact is published or the work fails or is stopped. The record has the progress.
   func work() async -> Outcome {
+    // The calls of its partials would block, too.
+    if storage.mayBlock { await context.executors.blocking { await attempt() } } else { await attempt() }
+  }
+
+  private func attempt() async -> Outcome {
     defer { context.room.release(self) }
     do {
       return .published(try await produce())
@@ -58,6 +63,7 @@ extension Run {
   }
 
   private func produce() async throws -> Artifact {
+    if let failure = context.policies.gateFailure { throw failure }
     // The pipeline may have changed since the request was added: nothing may finish unchecked.
     try request.checkDigests(against: pipeline.steps)
     if !read({ $0.isAsking }) { goBackFromEmptyVersion() }
@@ -238,7 +244,12 @@ extension Run {
     // A folder that could not be discarded may have the user's files in it by now.
     guard let earlier = read({ $0.earlierArtifact?.replaceable }) else { return }
     let new = stored(artifact)
-    if new.path == earlier.path, new.path != nil || new.name == earlier.name { return }
+    if new.path == earlier.path, new.path != nil || new.name == earlier.name {
+      // The new one has not replaced the companions that it does not have.
+      let kept = Set(new.files.map(\.path))
+      for companion in earlier.files.dropFirst() where !kept.contains(companion.path) { await remove(companion) }
+      return
+    }
     await remove(earlier)
   }
 

@@ -32,6 +32,8 @@ final class Run: Sendable {
     var places = Places.Experience()
     /// Which places have brought the bytes on disk.
     var origins = ByteOrigins()
+    /// The latest request of the downloader when a step has last asked for a small file: a copy from before is not used again.
+    var fetched: [Fetched: UInt64] = [:]
     /// How the next transfer fetches wrong pieces again; `nil` if none were found.
     var repair: Repair?
     /// Whether a server has sent the whole file, with other bytes than those on disk.
@@ -164,6 +166,12 @@ final class Run: Sendable {
       guard left.isEmpty, state.record.phase != .finished else { return left }
       return state.inPlaceAtRemoval.map { [$0] } ?? []
     }
+  }
+
+  /// The stage that works for the download now.
+  var presentStage: String {
+    if case .processing(let step) = status.state { return step }
+    return stages.source(for: read { $0.request.url })?.stage.name ?? storageName
   }
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }

@@ -62,7 +62,7 @@ extension Run {
     let output: Artifact
     do {
       output = try await located(step.name, as: .processing) {
-        try await withTaskExecutorPreference(self.context.executors.blocking) {
+        try await self.context.executors.blocking {
           try await step.process(input, context)
         }
       }
@@ -76,6 +76,9 @@ extension Run {
       throw judged(error, of: chain.links[..<index])
     }
     if follower != nil { await file.following?.end(at: index) }
+    let notice = try await located(storageName) {
+      try await checkOutput(output, of: step, from: input, in: context)
+    }
     if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
     // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
     let verified = update { record in
@@ -91,6 +94,7 @@ extension Run {
     try Task.checkCancellation()
     try await save([.steps, .checkpoint])
     state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
+    if let notice { announce(.refused(notice)) }
     if !verified.isEmpty { announce(.verified(verified)) }
     announce(.stepFinished(name: step.name))
     if output.location != input.location, !file.isUntouched, storage.isStaged(input) {

@@ -10,7 +10,14 @@ extension StoredArtifact {
       kind: artifact.kind,
       path: artifact.remoteURL?.absoluteString ?? artifact.path.map(storage.storedPath(for:)), name: artifact.name,
       size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt,
-      isReused: artifact.isReused)
+      isReused: artifact.isReused,
+      companions: artifact.companions.map { companion in
+        Companion(
+          suffix: companion.suffix,
+          path: companion.path == artifact.path.map { $0 + companion.suffix }
+            ? nil : storage.storedPath(for: companion.path),
+          size: companion.size.bytes, modifiedAt: companion.modifiedAt)
+      })
   }
 
   /// The URL of an artifact on another machine; `nil` for others. No stored path has two slashes in a row.
@@ -34,7 +41,20 @@ extension Storage {
   func artifact(from stored: StoredArtifact) throws -> Artifact {
     guard let path = stored.path else { return artifactInMemory(from: stored) }
     if let url = stored.remoteURL { return stored.artifact(at: .remote(url)) }
-    return stored.artifact(at: .path(try self.path(forStored: path)))
+    var artifact = stored.artifact(at: .path(try self.path(forStored: path)))
+    if !stored.companions.isEmpty { artifact.companions = try companions(of: stored, besides: artifact) }
+    return artifact
+  }
+
+  /// The companions of an artifact with a path. One with a suffix that is never written is left out.
+  private func companions(of stored: StoredArtifact, besides artifact: Artifact) throws -> [Artifact.Companion] {
+    try stored.companions.compactMap { companion in
+      guard Artifact.Companion.isSafe(suffix: companion.suffix),
+        let path = try companion.path.map(path(forStored:)) ?? artifact.path.map({ $0 + companion.suffix })
+      else { return nil }
+      return Artifact.Companion(
+        suffix: companion.suffix, path: path, size: ByteCount(companion.size), modifiedAt: companion.modifiedAt)
+    }
   }
 
   /// The artifact to show for its form in the ledger: without a path if the storage cannot have one there.

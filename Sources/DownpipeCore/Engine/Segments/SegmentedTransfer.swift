@@ -194,7 +194,7 @@ struct SegmentedTransfer: Sendable {
       after: SegmentMeasurement(
         connections: state.open, bytesPerSecond: max(0, speed), bytesLeft: left, refusals: state.refusals, time: now))
     state.refusals = 0
-    state.target = min(max(1, wanted), session.maximumConnections)
+    state.target = wanted
     endSurplus(&state)
     if !isPaced { replaceSlow(&state, at: now) }
     giveWay(to: &state, at: now)

@@ -29,8 +29,9 @@ extension Transfer {
       )
     }
     guard isSame else { return nil }
-    if let session = run.pipeline.segments?.start(size: total, of: context), session.maximumConnections > 1 {
-      return (session, total)
+    if let session = run.pipeline.segments?.start(size: total, of: context) {
+      let bounded = BoundedSession(session)
+      if bounded.maximumConnections > 1 { return (bounded, total) }
     }
     return hasHoles ? (OneConnection(), total) : nil
   }
@@ -122,6 +123,22 @@ extension Transfer {
         || record.request.pieces?.algorithm.isStrong == true
       return isStrong && record.request.steps.verifiesDigests(of: run.pipeline.steps)
     }
+  }
+}
+
+/// The session of a policy, whose numbers are moved into their ranges: the engine computes with them.
+private struct BoundedSession: SegmentSession {
+  let maximumConnections: Int
+  private let base: any SegmentSession
+  private static let most = 128
+
+  init(_ base: any SegmentSession) {
+    self.base = base
+    maximumConnections = min(base.maximumConnections, Self.most)
+  }
+
+  func connections(after measurement: SegmentMeasurement) -> Int {
+    min(max(1, base.connections(after: measurement)), maximumConnections)
   }
 }
 

@@ -185,6 +185,7 @@ struct EngineState: Sendable {
   /// Notes that the gates decide by other rules.
   mutating func noteGates() {
     (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true)
+    context.policies.gateFailure = gates.failure
     if !gates.isClosedForAll { waits.end(.network) }
   }
 

@@ -27,6 +27,9 @@ struct Gates: Sendable {
   /// The current rules of all gates.
   var rules: [GateRule] { watched.map(\.rule) }
 
+  /// Why runs that start fail: a gate has ended its watch without a rule; `nil` if none has.
+  var failure: DownloadError? { watched.lazy.compactMap(\.rule.failure).first }
+
   /// Why a download may not run; `nil` if all gates are open for it.
   func reason(for candidate: Candidate) -> String? {
     for gate in watched {

@@ -90,7 +90,7 @@ extension Transfer {
     let (request, attempt) = run.read { ($0.request, $0.attempts) }
     let isNamedByServer = isNamedByServer || request.isNamedByServer
     return SourceRequest(
-      url: url, id: run.id, range: range, validator: validator,
+      url: url, downloadURL: request.url, id: run.id, range: range, validator: validator,
       headers: isNamedByServer ? request.headers.forEverybody : request.headers(for: url), metadata: request.metadata,
       attempt: attempt, hasFreshLink: run.state.withLock { $0.freshLink != nil },
       isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause),
@@ -148,12 +148,12 @@ extension Transfer {
   /// the limits by then.
   func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
     try run.checkLease()
-    if run.pipeline.interceptors.isEmpty { return try await session.open(request) }
+    if run.pipeline.interceptors.isEmpty { return try await session.open(request).checked() }
     return try await openIntercepted(request, in: session)
   }
 
   @inline(never)  // The frame is larger than that of an opening without interceptors, and waits for the server.
   private func openIntercepted(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
-    try await run.opening(session)(request)
+    try await run.opening(session)(request).checked()
   }
 }

@@ -66,7 +66,8 @@ public struct Invariant: Sendable {
     Invariant(.lifecycle, .everyStep),
     Invariant(.lastState, .atEnd), Invariant(.commandOrder, .atEnd), Invariant(.commandResult, .everyStep),
     Invariant(.idle, .everyStep), Invariant(.shutdown, .atRest), Invariant(.liveness, .atEnd),
-    Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep), Invariant(.response, .everyStep),
+    Invariant(.stepInputs, .everyStep), Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
+    Invariant(.response, .everyStep),
   ]
 }
 
@@ -110,6 +111,8 @@ extension Invariant.Name {
   public static let idle = Self("waitUntilIdle returns only when nothing runs or waits")
   /// Checked when nothing is left to do after a shutdown.
   public static let shutdown = Self("nothing runs, is open or waits after a shutdown")
+  /// Checked when the storage removes what a step has worked on.
+  public static let stepInputs = Self("no input of a step is removed before its output was seen")
   /// Checked at the end.
   public static let liveness = Self("everything finishes when the faults have ended")
   /// Checked at the end, for each downloader.

@@ -23,6 +23,8 @@ final class SimulatedDisk: Sendable {
     var partials: [PartialKey: Stored] = [:]
     /// Published files, and results of steps, by path.
     var files: [String: Stored] = [:]
+    /// What steps were given that have returned a path at which nothing is.
+    var unseen: Set<String> = []
     /// The paths of publications by their numbers, as a file's own identity shows them.
     var publications: [Int: String] = [:]
     var lastPublication = 0

@@ -192,6 +192,14 @@ final class SimulatedProcess: Sendable {
     }
   }
 
+  /// Does as a stage that blocks its thread: it takes some time, also if its task is cancelled.
+  func mayBlock() async {
+    guard world.happens(world.configuration.blockingStages, .stages) else { return }
+    world.coverage.count("fault: blocking stage")
+    let time = world.duration(in: .zero ... .seconds(120), .stages)
+    await Task(executorPreference: executor) { try? await self.time.sleep(for: time, purpose: .simulated) }.value
+  }
+
   // MARK: What is checked
 
   /// Checks that nothing is left of a downloader that was shut down.
@@ -244,6 +252,9 @@ public struct SimulatedMachine: Sendable {
 
   /// A step that copies the file to a workspace and checks the expected digest, which takes some time.
   public var step: some PostProcessor<File, File> { SimulatedStep(process: process) }
+
+  /// An observer of all events, which blocks for minutes if the world has such stages.
+  public var observer: some Observer { SimulatedObserver(process: process) }
 
   /// The clock of the world, with the machine's calendar.
   public var time: any TimeSource { process.time }

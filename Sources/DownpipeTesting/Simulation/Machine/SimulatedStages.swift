@@ -122,7 +122,17 @@ struct SimulatedSettings: Codable, Sendable, Hashable {
   }
 }
 
-/// A step that copies the file and checks its digest.
+/// An observer that may block for minutes.
+struct SimulatedObserver: Observer {
+  let process: SimulatedProcess
+
+  var name: String { "SimulatedObserver" }
+
+  func observe(_ events: AsyncStream<DownloadEvent>) async { for await _ in events { await process.mayBlock() } }
+}
+
+/// A step that copies the file and checks its digest. It may fail early or late, return a path at which nothing is, and
+/// block for minutes.
 struct SimulatedStep: PostProcessor, DigestVerifying {
   typealias Input = File
   typealias Output = File
@@ -133,15 +143,30 @@ struct SimulatedStep: PostProcessor, DigestVerifying {
   private var world: World { process.system.world }
   private var disk: SimulatedDisk { process.system.disk }
 
+  private enum Mistake: String, CaseIterable {
+    case failsEarly = "early"
+    case failsLate = "late"
+    case returnsNothing = "no output"
+    case returnsNothingElsewhere = "no output, outside of the workspace"
+    case returnsAFolder = "wrong kind"
+
+    /// Whether the result is no output.
+    var isOfPath: Bool { self != .failsEarly && self != .failsLate }
+  }
+
   func verifies(_ algorithm: DigestAlgorithm) -> Bool { algorithm == SparseBytes.algorithm }
 
   func process(_ input: File, in context: ProcessingContext) async throws -> File {
     try await process.time.sleep(for: world.duration(in: .zero ... .milliseconds(500), .steps))
     try process.checkAlive()
+    await process.mayBlock()
+    try process.checkAlive()
+    var mistake: Mistake?
     if world.happens(world.configuration.stepFailures, .steps) {
-      world.coverage.count("fault: step")
-      throw DownloadError(.processing, "the step fails")
+      mistake = world.random(.steps) { Mistake.allCases.randomElement(using: &$0) }
+      world.coverage.count("fault: step, \(mistake.map(\.rawValue) ?? "")")
     }
+    if mistake == .failsEarly { throw DownloadError(.processing, "the step fails") }
     guard let path = input.path, let workspace = context.workspace else {
       throw DownloadError(.processing, "there is no file")
     }
@@ -160,7 +185,17 @@ struct SimulatedStep: PostProcessor, DigestVerifying {
     if isDurable { (stored.durable, stored.pending) = (stored.bytes, []) }
     (stored.isNamed, stored.isNameDurable) = (true, isDurable)
     let output = "\(workspace)/copy"
-    disk.withState { [stored] state in state.files[output] = stored }
-    return File(path: output, name: input.name, size: .known(stored.bytes.size))
+    disk.withState { [stored, mistake] state in
+      state.files[output] = stored
+      if mistake?.isOfPath == true { state.unseen.insert(path) } else { state.unseen.remove(path) }
+    }
+    switch mistake {
+    case .failsLate: throw DownloadError(.processing, "the step fails at its end")
+    case .returnsNothing: return File(path: output + "-other", name: input.name)
+    case .returnsNothingElsewhere:
+      return File(path: "\(SimulatedStorage.root)/elsewhere/\(input.name)", name: input.name)
+    case .returnsAFolder: return File(Artifact(kind: .directory, location: .path(output), name: input.name))
+    case .failsEarly, nil: return File(path: output, name: input.name, size: .known(stored.bytes.size))
+    }
   }
 }

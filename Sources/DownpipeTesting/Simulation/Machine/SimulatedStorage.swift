@@ -8,6 +8,7 @@ struct SimulatedStorage: Storage {
   let process: SimulatedProcess
 
   var name: String { "SimulatedStorage" }
+  var mayBlock: Bool { false }
   var durability: Durability { disk.world.configuration.durability }
   private var world: World { disk.world }
 
@@ -137,6 +138,9 @@ struct SimulatedStorage: Storage {
   func remove(_ artifact: Artifact) async throws {
     try await enter("removing")
     guard let path = artifact.path else { return }
+    if disk.contents.unseen.contains(path) {
+      process.system.checks.report(.stepInputs, "\(path) is removed, and its step has made nothing of it")
+    }
     world.timeline.note(.disk, process.number, text: "removes \(path)")
     disk.withState { state in _ = state.files.removeValue(forKey: path) }
   }

@@ -70,7 +70,7 @@ private struct Search {
   mutating func removeFaults() async {
     let changes: [(inout SimulatedWorld) -> Void] = [
       { $0.networkLosses = 0 }, { $0.diskFailures = 0 }, { $0.ledgerFailures = 0 }, { $0.slowDisk = 0 },
-      { $0.slowLedger = 0 }, { $0.stepFailures = 0 }, { $0.diskSpace = nil },
+      { $0.slowLedger = 0 }, { $0.stepFailures = 0 }, { $0.blockingStages = 0 }, { $0.diskSpace = nil },
     ]
     for change in changes { _ = await attempt { change(&$0.world) } }
     for fault in Set(best.world.servers.flatMap(\.faults.keys)).sorted() {

@@ -290,7 +290,8 @@ struct SimulatedUser: Sendable {
   private func reopen(_ downloader: Downloader) async throws {
     guard process.downloader === downloader else { return }
     process.forgetDownloader()
-    await downloader.shutdown()
+    // What blocks is left behind; only one process at a time may use the store.
+    if await !downloader.shutdown().isComplete { await downloader.shutdown(waitingAtMost: nil) }
     guard process.isAlive else { return }
     process.checkShutdown(isAlone: false)
     while process.isAlive {

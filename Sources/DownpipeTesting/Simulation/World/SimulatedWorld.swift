@@ -41,8 +41,10 @@ public struct SimulatedWorld: Sendable, Hashable {
   public var slowLedger = 0.0
   /// The probability that the network goes away before a request; it comes back after up to a minute.
   public var networkLosses = 0.0
-  /// The probability that a step fails.
+  /// The probability that a step fails, early or late, or returns what is not there.
   public var stepFailures = 0.0
+  /// The probability that a step or an observer blocks for up to two minutes, also when its task is cancelled.
+  public var blockingStages = 0.0
   /// The largest jump of the machine's calendar, forward or back; zero if it does not jump.
   public var dateJumps = Duration.zero
   /// When commands and faults have ended, the time after which everything must have finished.
@@ -108,6 +110,7 @@ public struct SimulatedWorld: Sendable, Hashable {
     world.ledgerFailures = 0.01
     world.slowLedger = 0.1
     world.stepFailures = 0.02
+    world.blockingStages = 0.01
     world.dateJumps = .seconds(7200)
     world.diskSpace = 2_500_000
     return world

@@ -25,6 +25,20 @@ struct GatesTests {
     #expect(gates.isClosedForAll)
   }
 
+  @Test("a gate that ends its watch without a rule holds up nothing: the downloads fail with its name")
+  func theEndBeforeTheFirstReport() {
+    let gate = FakeGate(name: "WiFi")
+    var gates = Gates([FakeGate(), gate])
+    _ = gates.report(.open, of: 1)
+    #expect(gates.failure == nil)
+    let isNews = gates.report(.missing(from: gate), of: 2)
+    #expect(isNews && gates.reason(for: candidate) == nil && gates.reasonToStop(candidate) == nil)
+    #expect(gates.failure?.code == .invalidPipeline && gates.failure?.stage == "WiFi")
+    #expect(!GateRule.missing(from: gate).isSame(as: .open))
+    gates.replace(FakeGate(name: "WiFi"))
+    #expect(gates.failure == nil && gates.isClosedForAll)
+  }
+
   @Test func everyGateHasToBeOpen() {
     var gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
     _ = gates.report(.open, of: 1)

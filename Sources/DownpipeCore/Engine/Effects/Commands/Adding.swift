@@ -154,12 +154,28 @@ extension EngineContext {
 
   /// Adds downloads, those with a lost artifact first: a download that is added with them then waits for them.
   private func addLostFirst(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    guard additions.contains(where: { $0.lost != nil }) else { return try await store.add(additions, at: now) }
+    guard additions.contains(where: { $0.lost != nil }) else { return try await addAll(additions, at: now) }
     let (lost, others) = (
       additions.indices.filter { additions[$0].lost != nil }, additions.indices.filter { additions[$0].lost == nil }
     )
     let order = lost + others
-    let outcomes = try await store.add(order.map { additions[$0] }, at: now)
+    let outcomes = try await addAll(order.map { additions[$0] }, at: now)
     return zip(order, outcomes).sorted { $0.0 < $1.0 }.map(\.1)
+  }
+
+  /// - Throws: The errors of the ledger, and `.ledger` if it has answered for another number of downloads.
+  private func addAll(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    let outcomes = try await store.add(additions, at: now)
+    try checkAnswers(outcomes.count, to: additions.count, "additions")
+    return outcomes
+  }
+
+  /// Checks that the ledger has answered each of several questions.
+  /// - Throws: `.ledger` with the ledger's name.
+  func checkAnswers(_ answers: Int, to questions: Int, _ what: String) throws(DownloadError) {
+    guard answers != questions else { return }
+    throw DownloadError(
+      .ledger, "\(ledgerName) has given \(answers) answers to \(questions) \(what): it must give one to each",
+      stage: ledgerName)
   }
 }

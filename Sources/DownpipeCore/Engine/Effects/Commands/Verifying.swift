@@ -116,9 +116,7 @@ extension EngineContext {
     }
     for step in verifying {
       do {
-        _ = try await withTaskExecutorPreference(executors.blocking) {
-          try await step.process(artifact, question)
-        }
+        _ = try await executors.blocking { try await step.process(artifact, question) }
       } catch let error as DownloadError where [.digestMismatch, .pieceMismatch].contains(error.code) {
         return .damaged(error.located(stage: step.name, url: nil, attempt: nil))
       } catch let error as DownloadError {
