@@ -299,6 +299,15 @@ let package = Package(
     example("Mirror", ["Downpipe"]),
     example("Dataset", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
+    // Not called `Service`: that is a protocol of swift-service-lifecycle.
+    .executableTarget(
+      name: "ServiceExample",
+      dependencies: [
+        "Downpipe", "DownpipeService", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ],
+      path: "Examples/Service", swiftSettings: strict),
     example(
       "ResumableLibrary",
       [
@@ -448,13 +457,15 @@ let package = Package(
       "DownpipeService",
       [
         "DownpipeService", "DownpipeCore", "DownpipeTesting",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     tests(
       "EndToEnd",
       [
         "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting", "PostgresCluster", "FaultyServer",
-        "DownpipeS3", "DownpipeHTTP", "ObjectStorageServer",
+        "ServiceExample", "DownpipeS3", "DownpipeHTTP", "ObjectStorageServer",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
       ],
       exclude: ["clients"]),

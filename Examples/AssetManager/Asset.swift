@@ -5,8 +5,9 @@ import Foundation
 struct Asset: Sendable, Hashable {
   /// The link, which identifies the asset.
   var url: URL
-  /// Why the app needs the file: `.silent`, `.prefetch` or `.userInitiated`.
-  var intent: Intent
+  /// Why the app needs the file: `.silent`, `.prefetch` or `.userInitiated`. Only the last one permits mobile data, so it
+  /// must be stated, unlike in a `DownloadRequest`.
+  var intent: Intent = .prefetch
   /// Its place among the waiting assets; `nil` if the intent decides.
   var priority: Priority?
   /// The folder of the file, below that of all assets.

@@ -7,16 +7,30 @@ let downloader = try await Downloader {
   DataURLSource()
   HTTPSource()
   SmallestFirst()
+  OneLargeFile()
   QuietHours(from: 22, to: 6)
   FileStore(folder, onConflict: .replace)
   CountLines()
 }
 print(await downloader.pipeline)
 
+// Quiet hours hold back requests with another intent. This one is the default.
 let poem = try await downloader.add(
-  DownloadRequest("data:text/plain,one%0Atwo%0Athree%0A", destination: .init(name: "poem.txt")))
+  DownloadRequest(
+    "data:text/plain,one%0Atwo%0Athree%0A", intent: .userInitiated, destination: .init(name: "poem.txt")))
 print("→", try await poem.value.path ?? "")
 await downloader.shutdown()
+
+// A step that makes a second file beside its input, which goes where the input goes.
+let summaries = try await Downloader {
+  DataURLSource()
+  FileStore(folder, onConflict: .replace)
+  WriteSummary()
+}
+let story = try await summaries.add(
+  DownloadRequest("data:text/plain,Once%20upon%0Aa%20time%0A", destination: .init(name: "story.txt")))
+print("→", try await story.value.companions.map(\.path))
+await summaries.shutdown()
 
 // Two steps that change the form of the artifact. In the other order they would not compile.
 let splitter = try await Downloader {

@@ -10,7 +10,7 @@ let downloader = try await Downloader {
   PriorityQueue()
   Limits(concurrent: 3, perHost: 2)
   Online()
-  WiFiOnly(unless: .userInitiated)
+  WiFiOnly()  // Unmetered() permits Ethernet, too
   Retry(.exponential(attempts: 5))
   FileStore(folder)
   #if SQLite
@@ -25,6 +25,7 @@ let downloader = try await Downloader {
 let film = try await downloader.add(DownloadRequest(url, id: DownloadID(url), priority: .high))
 for await event in film.events {
   if case .progress(let progress) = event.kind { print(progress.formatted()) }
+  if case .state(.waiting(.gate(let reason))) = event.kind { print(reason) }
 }
 let artifact = try await film.value
 print("→", artifact.path ?? artifact.name)

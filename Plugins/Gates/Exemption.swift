@@ -39,8 +39,12 @@ extension Gate {
   /// Returns a gate that is open for downloads of the given intents, and asks this gate for the others.
   ///
   /// ```swift
-  /// TimeWindow(from: TimeOfDay(hour: 22), to: TimeOfDay(hour: 6)).unless(.userInitiated)
+  /// let gate = TimeWindow(from: TimeOfDay(hour: 22), to: TimeOfDay(hour: 6)).unless(.userInitiated)
+  /// let request = try DownloadRequest("https://example.org/next", intent: .prefetch)  // waits for the night
   /// ```
+  /// The default intent of a request is `.userInitiated`: with it among the intents, only requests that state another one
+  /// are held back.
+  ///
   /// It keeps the gate's name and ``/DownpipeCore/Stage/id``, so that it can be replaced by the id.
   public func unless(_ intents: Intent...) -> some Gate { ExemptingGate(base: self, exemption: Exemption(intents)) }
 

@@ -5,7 +5,7 @@ public import DownpipeCore
 /// ```swift
 /// Interfaces(deny: .cellular, "tun*")          // every other interface
 /// Interfaces(allow: .wifi, "eth0")             // no other interface
-/// Interfaces(allow: .ethernet, deny: "eth1", unless: .userInitiated)
+/// Interfaces(allow: .ethernet, deny: "eth1")
 /// ```
 /// A denied interface is closed even if it is also allowed. Without a list of allowed interfaces, every interface is
 /// allowed that is not denied.

@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// ```swift
 /// TimeWindow(from: TimeOfDay(hour: 22), to: TimeOfDay(hour: 6))
-/// TimeWindow(from: TimeOfDay(hour: 1), to: TimeOfDay(hour: 5), in: .gmt).unless(.userInitiated)
+/// TimeWindow(from: TimeOfDay(hour: 1), to: TimeOfDay(hour: 5), in: .gmt)
 /// ```
 /// The window includes its first minute and ends at the start of its last one. One that ends before it begins crosses
 /// midnight. If both times are equal, the gate is always open. Waiting downloads say when it opens: `TimeWindow: opens

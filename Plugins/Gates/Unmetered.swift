@@ -6,7 +6,7 @@ public import DownpipeCore
 /// let downloader = try await Downloader {
 ///   HTTPSource()
 ///   FileStore("~/Downloads")
-///   Unmetered(unless: .userInitiated)
+///   Unmetered()
 /// }
 /// ```
 /// The gate closes only when the system says that the network is metered, or that there is no route; ``WiFiOnly`` has
@@ -25,7 +25,8 @@ public struct Unmetered: Gate {
   /// Creates a gate that does not apply to downloads of the given intents.
   ///
   /// - Parameters:
-  ///   - intents: Intents of downloads that may use metered networks; none by default.
+  ///   - intents: Intents of downloads that may use metered networks; none by default. Requests that state no intent
+  ///     have `.userInitiated`.
   ///   - namesNeedDefaultRoute: Whether a host name needs a default route. Use `false` in a network without a default
   ///     route whose names lead to its own machines.
   ///   - id: Identifies the gate in its pipeline.

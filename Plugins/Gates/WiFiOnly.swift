@@ -6,9 +6,12 @@ public import DownpipeCore
 /// let downloader = try await Downloader {
 ///   HTTPSource()
 ///   FileStore("~/Downloads")
-///   WiFiOnly(unless: .userInitiated)
+///   WiFiOnly()
 /// }
 /// ```
+/// `WiFiOnly(unless: .userInitiated)` holds back only requests with another intent, such as `.prefetch`: `.userInitiated`
+/// is the default intent of a request.
+///
 /// The gate closes only when the system says that the route leads over something else, or that there is no route. Waiting
 /// downloads say so: `WiFiOnly: the default route is over eth0`.
 ///
@@ -41,7 +44,8 @@ public struct WiFiOnly: Gate {
   /// Creates a gate that does not apply to downloads of the given intents.
   ///
   /// - Parameters:
-  ///   - intents: Intents of downloads that may use every network; none by default.
+  ///   - intents: Intents of downloads that may use every network; none by default. Requests that state no intent have
+  ///     `.userInitiated`.
   ///   - namesNeedDefaultRoute: Whether a host name needs a default route. Use `false` in a network without a default
   ///     route whose names lead to its own machines.
   ///   - id: Identifies the gate in its pipeline.

@@ -41,8 +41,9 @@ struct QueueTests {
     }
     let silent = try await assets.get(asset(.silent))
     let prefetch = try await assets.get(asset(.prefetch))
+    let unstated = try await assets.get(Asset(url: try #require(URL(string: "https://example.org/unstated"))))
     _ = try await assets.get(asset(.userInitiated)).value
-    for download in [silent, prefetch] {
+    for download in [silent, prefetch, unstated] {
       let closed = DownloadState.waiting(.gate("WiFiOnly: the default route is over if0"))
       #expect(try await download.status.state == closed)
     }
@@ -50,7 +51,7 @@ struct QueueTests {
     routes.change(to: .wifi)
     await time.sleepers(atLeast: 1)
     time.advance(by: RouteWatch.settlingTime)
-    for download in [silent, prefetch] { _ = try await download.value }
+    for download in [silent, prefetch, unstated] { _ = try await download.value }
     await assets.close()
   }
 

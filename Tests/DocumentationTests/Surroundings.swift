@@ -51,6 +51,7 @@ extension ExampleHarness {
         let now: @Sendable () -> Date
         func link(for id: DownloadID) async throws -> (url: URL, token: String) { throw CancellationError() }
         func freshLink() async -> URL { URL(filePath: "/") }
+        func token(isRejected: Bool) async throws -> String { throw CancellationError() }
       }
       """)
 

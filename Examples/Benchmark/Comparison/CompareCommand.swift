@@ -24,7 +24,10 @@ struct CompareCommand: AsyncParsableCommand {
   @Option(help: "The downpipe to measure (default: the one beside this program).") var downpipe: String?
   @Option(help: "The nginx to use.") var nginx: String?
   @Flag(help: "Go on without peers that are not installed.") var allowMissing = false
-  @Option(help: ArgumentHelp("Kill a program after this time (default: 180).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp(
+      "Kill a program after this time (default: 600 for Downpipe; 180 for the others, 15 with --quick).",
+      valueName: "seconds"))
   var timeLimit: Int?
 
   func validate() throws {
@@ -56,7 +59,8 @@ struct CompareCommand: AsyncParsableCommand {
       if !quick { note("This is a debug build: its times say nothing. Build it with -c release.") }
     #endif
     let settings = Comparison.Settings(
-      runs: runs ?? (quick ? 1 : 5), timeLimit: .seconds(timeLimit ?? (quick ? 15 : 180)), note: { note($0) })
+      runs: runs ?? (quick ? 1 : 5), timeLimit: .seconds(timeLimit ?? 600),
+      peerTimeLimit: .seconds(timeLimit ?? (quick ? 15 : 180)), note: { note($0) })
     var results = try await Comparison.run(
       rows, isQuick: quick, programs: programs, settings: settings, folder: folder ?? Self.memoryFolder,
       diskFolder: diskFolder)

@@ -6,7 +6,10 @@ import NIOPosix
 final class Comparison: Sendable {
   struct Settings: Sendable {
     var runs = 5
-    var timeLimit = Duration.seconds(180)
+    /// Ends a Downpipe that hangs. It must not decide whether a busy machine has a result.
+    var timeLimit = Duration.seconds(600)
+    /// Ends another program. One that hangs, as axel does when a mirror dies, has no result.
+    var peerTimeLimit = Duration.seconds(180)
     /// Says what happens.
     var note: @Sendable (String) -> Void = { _ in }
   }

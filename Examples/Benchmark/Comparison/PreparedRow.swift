@@ -35,10 +35,12 @@ struct PreparedRow: Sendable {
     guard let command = peer.command(for: assignment) else { throw BenchmarkError("cannot do this") }
 
     let isBase = isCounted && entry.isEachStated(row)
+    let settings = comparison.settings
+    let limit = peer.name == DownpipePeer.title ? settings.timeLimit : settings.peerTimeLimit
     let measured: (use: ProcessUse, output: String)
     do {
       measured = try await comparison.processes.run(
-        isBase ? try base(peer, assignment) : command, in: folder, timeLimit: comparison.settings.timeLimit)
+        isBase ? try base(peer, assignment) : command, in: folder, timeLimit: limit)
     } catch {
       network.stop()
       await firstByte?.stop()

@@ -5,7 +5,6 @@ public import DownpipeCore
 /// ```swift
 /// PowerGate()                               // mains power
 /// PowerGate(.charge(atLeast: 30))           // mains power, or 30 % in the battery
-/// PowerGate().unless(.userInitiated)
 /// ```
 /// The gate closes only when the system says that the machine runs on its battery, or a charge that is too low; a machine
 /// without a battery has mains power. Waiting downloads say why: `PowerGate: the machine runs on its battery, at 71 %`.
