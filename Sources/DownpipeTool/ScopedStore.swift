@@ -3,6 +3,7 @@ import Foundation
 
 /// The storage of a command: files that the ledger names are unpacked, moved, renamed or removed inside the scope only.
 struct ScopedStore: StorageWrapper {
+  var mayBlock: Bool { base.mayBlock }
   let base: any Storage
   let scope: PathScope
   /// Whether paths outside the scope may be listed, and removed from the ledger. Their files stay.

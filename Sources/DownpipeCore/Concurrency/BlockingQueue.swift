@@ -16,9 +16,8 @@ internal import Synchronization
 package final class BlockingQueue: Sendable {
   private struct State {
     var running = 0
-    /// In the order of arrival; those before `next` have been started.
+    /// In the order of arrival.
     var waiting: [@Sendable () -> Void] = []
-    var next = 0
   }
 
   private let width: Int
@@ -27,36 +26,27 @@ package final class BlockingQueue: Sendable {
   /// Creates a queue that uses at most `width` threads at the same time.
   package init(width: Int) { self.width = width }
 
-  /// Starts the work now, or after earlier work if `width` threads are blocked.
+  /// Starts the work now, or after earlier work if `width` threads are blocked. It is released as soon as it has ended.
   package func run(_ work: @escaping @Sendable () -> Void) {
     let starts = state.withLock { state in
-      guard state.running == width else {
-        state.running += 1
-        return true
-      }
       state.waiting.append(work)
-      return false
+      guard state.running < width else { return false }
+      state.running += 1
+      return true
     }
-    guard starts else { return }
-    WorkerThread.run { [self] in
-      var work = Optional(work)
-      while let current = work {
-        current()
-        work = next()
-      }
-    }
+    if starts { WorkerThread.run { [self] in while runNext() {} } }
   }
 
-  private func next() -> (@Sendable () -> Void)? {
-    state.withLock { state in
-      guard state.next < state.waiting.count else {
+  private func runNext() -> Bool {
+    let work: (@Sendable () -> Void)? = state.withLock { state in
+      if state.waiting.isEmpty {
         state.running -= 1
-        (state.waiting, state.next) = ([], 0)
         return nil
       }
-      state.next += 1
-      return state.waiting[state.next - 1]
+      return state.waiting.removeFirst()
     }
+    work?()
+    return work != nil
   }
 }
 
@@ -106,8 +96,7 @@ private final class WorkerThread: Sendable {
   }
 
   private func runAll() {
-    while let work = takeWork() {
-      work()
+    while runNext() {
       let isKept = Self.idle.withLock { idle in
         if idle.count < Self.mostIdle { idle.append(self) }
         return idle.last === self
@@ -115,6 +104,13 @@ private final class WorkerThread: Sendable {
       guard isKept else { return }
       wake.wait()
     }
+  }
+
+  /// A function of its own, so that nothing keeps the work, and with it open files, while the thread waits.
+  private func runNext() -> Bool {
+    guard let work = takeWork() else { return false }
+    work()
+    return true
   }
 
   private func takeWork() -> (@Sendable () -> Void)? {

@@ -25,8 +25,9 @@ extension StorageWrapper {
   public var summary: String { base.summary }
   /// The location of the base.
   public var location: String? { get throws(DownloadError) { try base.location } }
-  /// Whether the base may block.
-  public var mayBlock: Bool { base.mayBlock }
+  /// `true`: the wrapper's own calls may block, even if the base's do not. One whose calls do not returns the base's
+  /// ``Storage/mayBlock``.
+  public var mayBlock: Bool { true }
   /// The durability of the base.
   public var durability: Durability { base.durability }
 

@@ -11,7 +11,8 @@ package func withDeadline<Value: Sendable>(
 ) async throws -> Value {
   let outcome = FirstOutcome<Value>()
   let worker = Task {
-    do { outcome.complete(.success(try await work())) } catch { outcome.complete(.failure(error)) }
+    // On threads of its own: a stage that blocks them must not hold up the timer.
+    do { outcome.complete(.success(try await Executors().blocking(work))) } catch { outcome.complete(.failure(error)) }
   }
   let timer = Task {
     // Many short sleeps: on an overloaded machine each of them is delayed like the work, so that slow scheduling is not

@@ -93,8 +93,9 @@ struct SimulationCoverageTests {
   private static var faults: [String] {
     ServerFault.allCases.map { "fault: \($0.rawValue)" }
       + [
-        "fault: disk", "fault: full disk", "fault: ledger", "fault: step", "network: away", "crash: kill",
-        "crash: powerLoss",
+        "fault: disk", "fault: full disk", "fault: ledger", "network: away", "crash: kill", "crash: powerLoss",
+        "fault: step, early", "fault: step, late", "fault: step, no output", "fault: step, wrong kind",
+        "fault: step, no output, outside of the workspace", "fault: blocking stage",
       ]
   }
 

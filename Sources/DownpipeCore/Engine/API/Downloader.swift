@@ -101,7 +101,7 @@ public final class Downloader: Sendable {
   /// A stage that does not return although its task was cancelled, such as a step that blocks its thread, is left behind
   /// after `limit` and named in the result. Its download keeps its lease and its partial until the stage returns or the
   /// process ends, so that no other owner starts it meanwhile. What the stage returns then is recorded, and the ledger is
-  /// closed. Observers and gates hold up nothing: their events end, and they are only named.
+  /// closed. Observers and gates that do not return are given up: the ledger is closed, and they are only named.
   /// - Parameter limit: The longest time to wait; `nil` for as long as it takes.
   @discardableResult
   public func shutdown(waitingAtMost limit: Duration? = .seconds(10)) async -> ShutdownReport {

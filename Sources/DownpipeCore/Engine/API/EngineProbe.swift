@@ -4,6 +4,8 @@ package struct EngineProbe: Sendable {
   package enum Moment: Sendable {
     /// A reply was compared with the bytes on disk.
     case planned(DownloadID, ResumePlan)
+    /// The file is fetched from the start, beside the bytes on disk.
+    case beganVersion(DownloadID)
     /// A run was told to stop, for a reason with this name.
     case stopped(DownloadID, reason: String)
     /// A command has come to the engine. The note is made in the task of its caller.

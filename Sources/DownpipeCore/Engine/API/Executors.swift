@@ -15,7 +15,7 @@ package struct Executors: Sendable {
   }
 
   /// Runs work that may block its thread, such as hashing, where nothing else waits for the thread.
-  func blocking<Success: Sendable, Failure: Error>(
+  package func blocking<Success: Sendable, Failure: Error>(
     _ work: @Sendable () async throws(Failure) -> Success
   ) async throws(Failure) -> Success {
     try await withTaskExecutorPreference(blocking ?? BlockingExecutor()) { () async throws(Failure) -> Success in

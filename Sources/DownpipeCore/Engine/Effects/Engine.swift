@@ -64,8 +64,9 @@ actor Engine {
           hub.finish()
           group.cancelAll()
         }
-        // Observers read what is left of their events, and end then.
         for gate in state.gates.watched { gate.stop.stop(()) }
+        // Observers read what is left of their events, and may look at the ledger once more.
+        await context.watchersEnd()
         await close()
       }
     } onCancel: {
@@ -93,10 +94,7 @@ actor Engine {
 
   private func watch(with observer: any Observer, in watchers: inout DiscardingTaskGroup) {
     let events = hub.allEvents()
-    let observerContext = ObserverContext(time: time) { [weak self, store] in
-      try await self?.checkOpen()
-      return try await store.counts(.all)
-    }
+    let observerContext = ObserverContext(time: time) { [store] in try await store.counts(.all) }
     let stop = StopSignal<Void>()
     observerStops.append(stop)
     watchers.addTask { [context] in
@@ -209,6 +207,7 @@ actor Engine {
   func unended() -> [ShutdownReport.Unended] {
     hub.finish()
     for stop in observerStops { stop.stop(()) }
+    context.giveUpWatchers()
     let runs = state.slots.runs.values.map { ShutdownReport.Unended(stage: $0.presentStage, download: $0.id) }
     return runs.isEmpty ? context.watchingStages.map { ShutdownReport.Unended(stage: $0, download: nil) } : runs
   }

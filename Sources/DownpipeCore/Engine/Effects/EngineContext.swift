@@ -27,7 +27,13 @@ final class EngineContext: Sendable {
   /// Completed when all work has ended, and the ledger is closed.
   let end = Completion()
   private let lastArrival = Mutex<Int64>(0)
-  private let watching = Mutex((last: 0, names: OrderedTable<Int, String>()))
+  private let watching = Monitor(Watching())
+
+  private struct Watching: Sendable {
+    var last = 0
+    var names = OrderedTable<Int, String>()
+    var areGivenUp = false
+  }
 
   init(
     options: DownloaderOptions, store: any LedgerStore, settings: (any Sendable)? = nil, pipeline: Pipeline
@@ -53,18 +59,24 @@ final class EngineContext: Sendable {
   }
 
   /// The names of the observers and gates that run.
-  var watchingStages: [String] { watching.withLock { Array($0.names.values) } }
+  var watchingStages: [String] { watching.read { Array($0.names.values) } }
 
   /// Runs a stage that watches, where it may block, and keeps its name for as long as it runs.
   func watching(_ name: String, _ body: @Sendable () async -> Void) async {
-    let number = watching.withLock { stages in
+    let number = watching.update { stages in
       stages.last += 1
       stages.names[stages.last] = name
       return stages.last
     }
     await executors.blocking(body)
-    watching.withLock { $0.names[number] = nil }
+    watching.update { $0.names[number] = nil }
   }
+
+  /// Returns when no observer and no gate runs, or they are given up, or the task is cancelled.
+  func watchersEnd() async { try? await watching.wait { $0.names.isEmpty || $0.areGivenUp } }
+
+  /// Ends the wait for observers and gates.
+  func giveUpWatchers() { watching.update { $0.areGivenUp = true } }
 
   var time: any TimeSource { options.time }
   var executors: Executors { options.executors }

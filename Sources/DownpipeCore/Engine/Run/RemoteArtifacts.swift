@@ -14,6 +14,7 @@ extension DownloadError {
 /// Storages are asked only about artifacts at paths and in memory.
 struct RemoteArtifacts: StorageWrapper {
   let base: any Storage
+  var mayBlock: Bool { base.mayBlock }
 
   func isStaged(_ artifact: Artifact) -> Bool { artifact.remoteURL == nil && base.isStaged(artifact) }
 

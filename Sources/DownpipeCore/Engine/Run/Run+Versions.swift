@@ -45,6 +45,7 @@ extension Run {
   /// that one goes on.
   func begin(_ version: AnotherVersion) async throws {
     announce(.restarted(version.error))
+    context.options.probe?.note(.beganVersion(id))
     let (bytes, hasEarlier) = update { record in
       if let earlier = record.versions.earlier, version.fits(earlier) {
         record.goBackToEarlierVersion()

@@ -13,7 +13,8 @@ extension Run {
     if self.context.options.sabotage == .trustsSteps { return nil }
     let kind = step.output ?? input.kind
     guard output.kind == kind else {
-      throw refusal(of: output, by: step, "is a \(output.kind.rawValue), but the step declares a \(kind.rawValue)")
+      throw await refusal(
+        of: output, by: step, from: input, "is a \(output.kind.rawValue), but the step declares a \(kind.rawValue)")
     }
     let size: ByteCount
     switch output.location {
@@ -21,14 +22,15 @@ extension Run {
     case .memory(let bytes): size = .known(Int64(bytes.count))
     case .path(let path):
       guard output.location == input.location || isExpected(path, of: step, from: input, in: context) else {
-        throw refusal(
-          of: output, by: step,
+        throw await refusal(
+          of: output, by: step, from: input,
           "is not in the workspace: write the output there, or declare its folder with outputFolders(in:)")
       }
       // Only whether it is there: what the step says of its size and time is the storage's affair.
       let described = Artifact(kind: kind, location: output.location, name: output.name)
       guard let found = await storage.current(described) else {
-        throw refusal(of: output, by: step, "is no \(kind.rawValue): return the path that was written")
+        throw await refusal(
+          of: output, by: step, from: input, "is no \(kind.rawValue): return the path that was written")
       }
       size = found.size
     }
@@ -53,8 +55,8 @@ extension Run {
         ? context.workspace.map { PathComponents(companion.path).isIn($0) } ?? false
         : companion.path == output.path.map { $0 + companion.suffix }
       guard isInPlace else {
-        throw refusal(
-          of: file, by: step,
+        throw await refusal(
+          of: file, by: step, from: input,
           isStaged
             ? "is a companion and not in the workspace: write it there"
             : "does not lie beside its artifact: add companions before the artifact is moved")
@@ -62,7 +64,8 @@ extension Run {
       // Those of the input were looked at before.
       guard !input.companions.contains(companion) else { continue }
       if await storage.current(file) == nil {
-        throw refusal(of: file, by: step, "is no file: return the path of the companion that was written")
+        throw await refusal(
+          of: file, by: step, from: input, "is no file: return the path of the companion that was written")
       }
     }
   }
@@ -79,10 +82,16 @@ extension Run {
     return step.outputFolders(context).contains { PathComponents(path).isIn($0) }
   }
 
-  private func refusal(of output: Artifact, by step: PipelineStep, _ why: String) -> DownloadError {
-    DownloadError(
+  private func refusal(
+    of output: Artifact, by step: PipelineStep, from input: Artifact, _ why: String
+  ) async -> DownloadError {
+    // A step may have moved its input, which it must not.
+    let described = Artifact(kind: input.kind, location: input.location, name: input.name)
+    let isKept = if input.path == nil { true } else { await storage.current(described) != nil }
+    return DownloadError(
       .processing,
-      "\(step.name) has returned \(output.path ?? "an artifact in memory"), which \(why); its input is kept",
+      "\(step.name) has returned \(output.path ?? "an artifact in memory"), which \(why); "
+        + (isKept ? "its input is kept" : "its input is gone, and must stay where it is"),
       stage: step.name)
   }
 }

@@ -52,6 +52,7 @@ struct SeveredSource: Source {
 ///
 /// A call that had begun when the process died may still take effect.
 struct SeveredStorage: StorageWrapper {
+  var mayBlock: Bool { base.mayBlock }
   let base: any Storage
   let process: SimulatedProcess
 

@@ -69,7 +69,7 @@ final class SimulatedProcess: Sendable {
       world.coverage.note($0)
       switch $0 {
       case .stopped(let id, let reason): checks.stopped(id, reason: reason)
-      case .planned(let id, .replace): checks.restarted(id)
+      case .planned(let id, .replace), .beganVersion(let id): checks.restarted(id)
       case .called: CommandOrder.current?.arrived()
       case .planned: break
       }

@@ -19,6 +19,7 @@ final class CoverageCounter: Sendable {
       case .alreadyComplete: count("plan: already complete")
       case .reject(let error): count("plan: reject, \(error.code.rawValue)")
       }
+    case .beganVersion: count("another version begins")
     case .stopped(_, let reason): count("stop: \(reason)")
     case .called: break
     }
