@@ -70,7 +70,7 @@
         }
       }
       try bench.check(isFinished: true)
-      await downloader.shutdown()
+      await downloader.shutdown(waitingAtMost: nil)
     }
 
     private static func again<Value>(_ body: () async throws -> Value) async throws -> Value {
@@ -155,7 +155,7 @@
       let pace = Pace()
       let disk = FaultyDisk(pace: pace)
       let watched = try WatchedFolder(first.ledgerFolder, on: disk)
-      await (try await first.start(disk, pace: pace)).shutdown()
+      await (try await first.start(disk, pace: pace)).shutdown(waitingAtMost: nil)
       watched.end()
       await Sweep("new ledger, \(losesPower ? "no power" : "dead"), \(setup)", calls: disk.count, usually: 40)
         .run { number, story in
@@ -191,7 +191,7 @@
             group.cancelAll()
           }
         }
-        await downloader.shutdown()
+        await downloader.shutdown(waitingAtMost: nil)
         return download != nil
       }
     }
@@ -217,7 +217,7 @@
           throw Wrong("recovery ends with: \(error)")
         }
         let resumedFrom = try await download.status.resumedFrom
-        await downloader.shutdown()
+        await downloader.shutdown(waitingAtMost: nil)
         return resumedFrom
       }
       try await checkFinished(bench)

@@ -50,7 +50,7 @@
       let downloader = try await start(MemoryLedger(), source, delay: .milliseconds(milliseconds))
       let download = try await downloader.add(request)
       await #expect(throws: Never.self) { try await withDeadline(.hangLimit) { _ = try await download.value } }
-      await downloader.shutdown()
+      await downloader.shutdown(waitingAtMost: nil)
     }
 
     /// The ledger fails once when it is asked for the time of the next download.
@@ -62,7 +62,7 @@
       let downloader = try await start(ledger, source, delay: .seconds(1))
       let download = try await downloader.add(request)
       await #expect(throws: Never.self) { try await withDeadline(.hangLimit) { _ = try await download.value } }
-      await downloader.shutdown()
+      await downloader.shutdown(waitingAtMost: nil)
     }
 
     /// Waiting for a download continues when its record cannot be read.
@@ -78,7 +78,7 @@
       while ledger.calls.count(where: { $0 == .record }) < before + 2 { await Task.yield() }
       await downloader.setSuspended(false)
       await #expect(throws: Never.self) { _ = try await value.value }
-      await downloader.shutdown()
+      await downloader.shutdown(waitingAtMost: nil)
     }
 
     /// A failed download is not reported as failed after it was resumed.
@@ -94,10 +94,10 @@
           _ = try await download.value
         } catch {
           Issue.record("the download goes on, and its value is the old failure: \(error)")
-          await downloader.shutdown()
+          await downloader.shutdown(waitingAtMost: nil)
           return
         }
-        await downloader.shutdown()
+        await downloader.shutdown(waitingAtMost: nil)
       }
     }
   }

@@ -56,7 +56,7 @@
         pace.hurry()
         let downloader = try await start(FaultyDisk(pace: pace), pace, FakeSource([Self.url: [.init(Self.old)]]))
         _ = try await downloader.add(request).value
-        await downloader.shutdown()
+        await downloader.shutdown(waitingAtMost: nil)
         try check([Self.old])
       }
 
@@ -160,7 +160,7 @@
             }
           }
         }
-        await downloader.shutdown()
+        await downloader.shutdown(waitingAtMost: nil)
       }
       return disk
     }

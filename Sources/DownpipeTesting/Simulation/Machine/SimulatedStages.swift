@@ -163,7 +163,9 @@ struct SimulatedStep: PostProcessor, DigestVerifying {
     try process.checkAlive()
     var mistake: Mistake?
     if world.happens(world.configuration.stepFailures, .steps) {
-      mistake = world.random(.steps) { Mistake.allCases.randomElement(using: &$0) }
+      // A step that always fails does it at once.
+      let mistakes = world.configuration.stepFailures < 1 ? Mistake.allCases : [.failsEarly]
+      mistake = world.random(.steps) { mistakes.randomElement(using: &$0) }
       world.coverage.count("fault: step, \(mistake.map(\.rawValue) ?? "")")
     }
     if mistake == .failsEarly { throw DownloadError(.processing, "the step fails") }
