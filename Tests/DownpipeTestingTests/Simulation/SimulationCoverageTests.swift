@@ -24,7 +24,11 @@ struct SimulationCoverageTests {
     // Servers that often fall silent.
     var silent = SimulatedWorld.calm
     for index in silent.servers.indices { silent.servers[index].faults[.stall] = 0.2 }
-    return standard + [Simulation(sharing), Simulation(full), Simulation(silent), wholeBytesHandedOver]
+    // Steps that often make mistakes.
+    var careless = SimulatedWorld.calm
+    careless.stepFailures = 0.3
+    return standard
+      + [Simulation(sharing), Simulation(full), Simulation(silent), Simulation(careless), wholeBytesHandedOver]
   }
 
   /// A download whose step fails hands all its bytes over, and the server sends the whole file when it is asked for a part.
@@ -144,6 +148,8 @@ struct SimulationCoverageTests {
 
   /// What happens in too few seeds to expect it in these, about one of some thousands.
   private static let rare: Set<String> = [
+    // The whole file has to come for a range, and all its bytes have to be on disk, with nothing that proves them.
+    "plan: reject, unproven",
     // The results of steps are saved without the phase, so that the ledger hardly ever learns of `processing`.
     "phase: processing → paused", "phase: processing → cancelled", "phase: processing → waiting",
     "phase: processing → failed", "phase: processing → finished", "phase: processing → transferring",
