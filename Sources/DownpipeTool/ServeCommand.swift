@@ -55,8 +55,7 @@ struct ServeCommand: AsyncParsableCommand {
       let interruption = Interruption()
       let downloader = try await Self.downloader(settings, log)
       let result = await Result { try await serve(downloader, configuration, interruption) }
-      let report = await downloader.shutdown()
-      if !report.isComplete { OutputFile.warn("\(report)") }
+      await downloader.end()
       try result.get()
     }
 

@@ -71,8 +71,7 @@ struct WorkCommand: AsyncParsableCommand {
     let interruption = Interruption()
     let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())
     let result = await Result { try await work(downloader, log, interruption) }
-    let report = await downloader.shutdown()
-    if !report.isComplete { OutputFile.warn("\(report)") }
+    await downloader.end()
     try result.get()
   }
 

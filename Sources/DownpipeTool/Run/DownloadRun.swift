@@ -121,8 +121,7 @@ struct DownloadRun: Sendable {
       group.cancelAll()
       if !keepsUnfinished { _ = try? await downloader.removeAll(Self.unfinished) }
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
-      let report = await downloader.shutdown()
-      if !report.isComplete { OutputFile.warn("\(report)") }
+      await downloader.end()
       await notices.value
       return try result.get()
     }
