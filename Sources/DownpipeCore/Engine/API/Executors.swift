@@ -16,18 +16,21 @@ package struct Executors: Sendable {
 
   /// Runs work that may block its thread, such as hashing, where nothing else waits for the thread.
   package func blocking<Success: Sendable, Failure: Error>(
-    _ work: @Sendable () async throws(Failure) -> Success
+    _ work: @escaping @Sendable () async throws(Failure) -> Success
   ) async throws(Failure) -> Success {
-    try await withTaskExecutorPreference(blocking ?? BlockingExecutor()) { () async throws(Failure) -> Success in
-      try await Self.hopping(work)
-    }
+    // A child task, because a task begins on its executor. A preference alone moves nothing: a call that needs no isolation
+    // stays on the thread of its caller, and the compiler may leave out the hop even of a concurrent function.
+    try await withTaskGroup(of: Result<Success, Failure>.self) { group in
+      group.addTask(executorPreference: blocking ?? BlockingExecutor()) { await Self.result(of: work) }
+      guard let result = await group.next() else { preconditionFailure("a group with a task has a result") }
+      return result
+    }.get()
   }
 
-  /// Without this, nothing would leave the thread of the caller: only a concurrent function runs where the preference says.
-  @concurrent private static func hopping<Success: Sendable, Failure: Error>(
-    _ work: @Sendable () async throws(Failure) -> Success
-  ) async throws(Failure) -> Success {
-    try await work()
+  private static func result<Success: Sendable, Failure: Error>(
+    of work: @Sendable () async throws(Failure) -> Success
+  ) async -> Result<Success, Failure> {
+    do { return .success(try await work()) } catch { return .failure(error) }
   }
 
   /// Starts an unstructured task, which would not inherit the executor of the task that starts it.

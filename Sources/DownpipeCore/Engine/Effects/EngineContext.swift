@@ -62,7 +62,7 @@ final class EngineContext: Sendable {
   var watchingStages: [String] { watching.read { Array($0.names.values) } }
 
   /// Runs a stage that watches, where it may block, and keeps its name for as long as it runs.
-  func watching(_ name: String, _ body: @Sendable () async -> Void) async {
+  func watching(_ name: String, _ body: @escaping @Sendable () async -> Void) async {
     let number = watching.update { stages in
       stages.last += 1
       stages.names[stages.last] = name

@@ -6,7 +6,7 @@ extension Run {
   /// Works until the artifact is published or the work fails or is stopped. The record has the progress.
   func work() async -> Outcome {
     // The calls of its partials would block, too.
-    if storage.mayBlock { await context.executors.blocking { await attempt() } } else { await attempt() }
+    if storage.mayBlock { await context.executors.blocking { await self.attempt() } } else { await attempt() }
   }
 
   private func attempt() async -> Outcome {

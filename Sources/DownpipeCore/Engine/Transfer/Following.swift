@@ -156,7 +156,7 @@ final class Following: Sendable {
     for await _ in wakes {
       if state.withLock({ $0.followers.contains(where: \.writes) }), await !hasRoom() { await endWriting() }
       // No thread waits for bytes: there may be thousands of slow transfers.
-      await run.context.executors.blocking { takeBlocks(of: partial) }
+      await run.context.executors.blocking { self.takeBlocks(of: partial) }
       let position = state.withLock { $0.followers.isEmpty ? nil : $0.position }
       guard let position else { return }
       partial.notify(wake, at: position + Self.bytesBetweenWakes)
@@ -209,7 +209,7 @@ final class Following: Sendable {
   /// - Throws: `CancellationError`.
   func follower(of link: RunChain.Link, at index: Int, input: Artifact) async throws -> (any TransferFollower)? {
     guard let partial = followed, state.withLock({ $0.followers.contains { $0.index == index } }) else { return nil }
-    await run.context.executors.blocking { takeBlocks(of: partial) }
+    await run.context.executors.blocking { self.takeBlocks(of: partial) }
     try Task.checkCancellation()
     guard partial.isUnchanged, let size = try? partial.size(), input.size == .known(size),
       state.withLock({ $0.position == size })
@@ -227,7 +227,7 @@ final class Following: Sendable {
 
   /// Discards the follower of a step.
   func end(at index: Int) async {
-    await run.context.executors.blocking { discard { $0.index == index } }
+    await run.context.executors.blocking { self.discard { $0.index == index } }
   }
 
   /// Discards all followers: the bytes are not theirs any more, or no step will need them. No bytes may arrive meanwhile.
@@ -235,7 +235,7 @@ final class Following: Sendable {
     guard let partial = followed else { return }
     partial.endReading()
     guard state.withLock({ !$0.followers.isEmpty }) else { return }
-    await run.context.executors.blocking { discard { _ in true } }
+    await run.context.executors.blocking { self.discard { _ in true } }
   }
 
   /// Discards the followers that write, so that a transfer that has met a full disk can go on.
@@ -253,7 +253,7 @@ final class Following: Sendable {
   private func endWriting() async {
     state.withLock { $0.mayWrite = false }
     guard state.withLock({ $0.followers.contains(where: \.writes) }) else { return }
-    await run.context.executors.blocking { discard(where: \.writes) }
+    await run.context.executors.blocking { self.discard(where: \.writes) }
   }
 
   /// Blocks while followers remove what they have written.
