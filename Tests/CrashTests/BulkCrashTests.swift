@@ -71,7 +71,7 @@
       let template = try await Self.template(in: templates)
       let undisturbed = try await Self.attempt(operation, on: template, .nothing)
       #expect(undisturbed.isDone)
-      await Sweep("\(operation)", calls: undisturbed.disk.count, usually: 60).run { number, story in
+      await Sweep("\(operation)", calls: undisturbed.disk.count, usually: 20).run { number, story in
         let (path, folder, disk, isDone) = try await Self.attempt(operation, on: template, .stop(number))
         story.append(disk.hit.map { "\($0)" } ?? "nothing was stopped")
         let store = try await SQLiteLedger(path).open()
