@@ -123,7 +123,7 @@ public struct FileStore: Storage {
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let path = folders.partials + "/" + (try PartialName.path(of: key))
     if isNew { return FilePartial(path, folders: folders) }
-    return try reporting("open the partial", path) {
+    return try folders.reporting("open the partial", path) {
       try folders.making(PathText.split(path).folder) {
         let claim = try PartialClaim.take(path, keepingBytes: true, durability: durability, system: system)
         do {

@@ -68,10 +68,23 @@
         try opening.check()
         let addresses = names.isNeeded ? try await addresses(for: opening.redirects.origin) : nil
         let response = opening.nextResponse()
-        let head = try await response.start { id in try opening.order(id, addresses: addresses) }
+        let head: ResponseHead
+        do { head = try await response.start { id in try opening.order(id, addresses: addresses) } } catch {
+          throw await judged(error, opening.redirects.origin)
+        }
         if let reply = try opening.reply(head, response) { return reply }
         await response.drain()
       }
+    }
+
+    /// If no name server answers, the fault is that of the way to the host.
+    @inline(never)
+    private func judged(_ error: any Error, _ origin: Origin) async -> any Error {
+      guard var error = error as? DownloadError, error.code == .hostNotFound, error.scope == .download,
+        await NameLookup.isUnanswered(origin.host, within: configuration.connectTimeLimit)
+      else { return error }
+      error.scope = .host
+      return error
     }
 
     @inline(never)

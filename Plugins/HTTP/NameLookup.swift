@@ -48,6 +48,27 @@
       return entries
     }
 
+    /// Whether no name server answers for a name, so that nothing is known of it. libcurl does not tell.
+    static func isUnanswered(_ host: String, within limit: Duration) async -> Bool {
+      let (answers, continuation) = AsyncStream<Bool>.makeStream()
+      let isStarted: Void? = try? SystemThread.start("downpipe.names") {
+        var first: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, nil, nil, &first)
+        if status == 0 { freeaddrinfo(first) }
+        continuation.yield(status == EAI_AGAIN)
+        continuation.finish()
+      }
+      guard isStarted != nil else { return false }
+      let timer = Task {
+        try await Task.sleep(for: limit)
+        continuation.yield(true)
+        continuation.finish()
+      }
+      defer { timer.cancel() }
+      for await answer in answers { return answer }
+      return false
+    }
+
     static func lookUp(_ host: String, within limit: Duration) async throws -> [String] {
       let (results, continuation) = AsyncThrowingStream<[String], any Error>.makeStream()
       try SystemThread.start("downpipe.names") {

@@ -70,4 +70,11 @@
     /// There is no such bucket.
     public static let bucketNotFound = DownloadError.Code("bucketNotFound")
   }
+
+  extension DownloadError {
+    /// The keys are this machine's: every download fails with them.
+    static func credentials(_ message: String) -> DownloadError {
+      DownloadError(.objectStorageCredentials, message, scope: .machine)
+    }
+  }
 #endif

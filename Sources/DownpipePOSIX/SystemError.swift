@@ -60,6 +60,9 @@ package struct SystemError: Error, Hashable {
     }
   }
 
+  /// Whose fault it is: every file of this machine would meet a full disk, and a file system that is mounted read-only.
+  private var scope: DownloadError.Scope { [ENOSPC, EDQUOT, EROFS].contains(code) ? .machine : .download }
+
   /// The kind of failure; `other` for errors that are not in the table.
   package func downloadCode(otherwise other: DownloadError.Code = .storage) -> DownloadError.Code { row?.code ?? other }
 
@@ -75,7 +78,7 @@ package struct SystemError: Error, Hashable {
     let advice = row?.advice ?? "check the file system, then start the download again"
     return DownloadError(
       downloadCode(otherwise: other), "could not \(action) \(path): \(String(cString: strerror(code))); \(advice)",
-      cause: self)
+      scope: scope, cause: self)
   }
 }
 

@@ -24,7 +24,7 @@ extension Pipeline {
   ) -> PipelineStages {
     let retry = Retry(
       .exponential(attempts: settings.retries + 1),
-      table: settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
+      table: settings.goesOn ? .service : settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
     @PipelineBuilder func build() -> PipelineStages {
       parts.source
       for further in parts.furtherSources { further }
@@ -106,17 +106,19 @@ extension Downloader {
 }
 
 extension FailureTable {
-  /// A command ends with an error where an app waits until the cause is gone. All bytes are kept, and the same command
-  /// resumes.
-  fileprivate static let commandLine = FailureTable.standard
-    .with(.code(.noSpace), .giveUp, because: "the user of the command has to make room")
+  /// Of what runs until it is told to stop.
+  fileprivate static let service = FailureTable.standard
     .with(.code(.offline), .resume, because: "the network may come back within the attempts")
     .with(.code(.inUse), .resume, because: "the other command may end within the attempts")
 
-  /// With `--min-free`, the command waits for space.
-  fileprivate static let commandLineWithReserve =
-    commandLine
-    .with(.code(.noSpace), .waitForDisk, because: "the user of the command wants it to wait for space")
+  /// With `--min-free`, a command waits for space.
+  fileprivate static let commandLineWithReserve = service.without(.scope(.machine))
+
+  /// A command ends with an error where a service waits until the cause is gone. All bytes are kept, and the same command
+  /// resumes.
+  fileprivate static let commandLine =
+    commandLineWithReserve
+    .with(.code(.noSpace), .giveUp, because: "the user of the command has to make room")
 }
 
 /// The stages that stay as long as a command runs.

@@ -60,6 +60,7 @@ struct WorkCommand: AsyncParsableCommand {
     let directory = try Folder.prepare(folder.directory, option: "--directory")
     guard let ledger = try folder.usableLocation(directory: directory) else { return }
     var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.goesOn = true
     settings.gates = gates.settings
     settings.network = servers
     settings.scope = outside.scope(directory: directory, ledger: ledger)

@@ -332,6 +332,6 @@ final class FilePartial: Partial {
   }
 
   private func withState<Value>(_ action: String, _ body: (inout State) throws -> Value) throws -> Value {
-    try reporting(action, path) { try state.withLock { state in try body(&state) } }
+    try folders.reporting(action, path) { try state.withLock { state in try body(&state) } }
   }
 }

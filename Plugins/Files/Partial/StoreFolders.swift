@@ -101,6 +101,17 @@ final class StoreFolders: Sendable {
     throw SystemError(ENOENT)
   }
 
+  /// Runs system calls for a file in the store's own folder: if this one is denied, so is every other, and the fault is the
+  /// machine's.
+  func reporting<Value>(_ action: String, _ path: String, _ body: () throws -> Value) throws -> Value {
+    do { return try DownpipePOSIX.reporting(action, path, body) } catch var error as DownloadError
+      where error.code == .permission
+    {
+      error.scope = .machine
+      throw error
+    }
+  }
+
   /// Once per store: removes the access of other users to the store's own folder, which earlier versions granted. A
   /// folder that another user owns stays as it is.
   private func makePrivate() {

@@ -80,7 +80,7 @@
           "the proxy refused to connect to \(transfer.host) (status \(connectStatus)); check the rules of the proxy")
       }
       if !hasBegun, code == CURLE_PROXY {
-        return DownloadError(.network, "the proxy refused the connection; check the proxy and the host")
+        return DownloadError(.network, "the proxy refused the connection; check the proxy and the host", scope: .host)
       }
       return CurlFailure.broken(code, transfer)
         ?? DownloadError(.network, "the connection was closed without a response; a retry may help")

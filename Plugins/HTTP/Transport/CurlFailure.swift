@@ -19,7 +19,8 @@
         return DownloadError(
           .hostNotFound, "the host name \(transfer.host) could not be resolved: check its spelling and the network")
       case CURLE_COULDNT_RESOLVE_PROXY:
-        return DownloadError(.hostNotFound, "the host name of the proxy could not be resolved: check the proxy")
+        return DownloadError(
+          .hostNotFound, "the host name of the proxy could not be resolved: check the proxy", scope: .host)
       case CURLE_OPERATION_TIMEDOUT: return timedOut(transfer)
       case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
         return DownloadError(
@@ -70,7 +71,8 @@
       return DownloadError(
         .network,
         "no connection to \(transfer.host)\(transfer.settings.proxyWords): \(why); check host, port and network, or try "
-          + "again later")
+          + "again later",
+        scope: transfer.settings.mayUseProxy ? .host : .download)
     }
 
     private static func timedOut(_ transfer: CurlTransfer) -> DownloadError {
@@ -110,6 +112,9 @@
   }
 
   extension CurlSettings {
+    /// Whether the connection may be that to a proxy.
+    fileprivate var mayUseProxy: Bool { proxy.mayLookNamesUp(blocksPrivateAddresses: false) }
+
     /// For the message about a connection that failed: libcurl does not tell which one.
     fileprivate var proxyWords: String {
       if case .proxy(let proxy, _) = proxy.kind { " or to its proxy \(proxy)" } else { "" }

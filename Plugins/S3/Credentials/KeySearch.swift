@@ -33,8 +33,7 @@
         return keys
       case .profile(let name):
         guard let keys = files.keys else {
-          throw DownloadError(
-            .objectStorageCredentials,
+          throw DownloadError.credentials(
             "the profile “\(name.escaped)” has no keys: check \(files.credentialsPath) and \(files.configPath)")
         }
         try keys.check("the profile \(name)")
@@ -57,8 +56,7 @@
       if variable("AWS_EC2_METADATA_DISABLED")?.lowercased() != "true", let keys = try await ofInstance() {
         return keys
       }
-      throw DownloadError(
-        .objectStorageCredentials,
+      throw DownloadError.credentials(
         "there are no keys for the object storage: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write them to "
           + "\(files.credentialsPath), give the instance a role, or give them in the settings")
     }
@@ -74,8 +72,7 @@
         return nil
       }
       guard let url = URL(string: service), url.isHTTP, Self.isTrusted(url) else {
-        throw DownloadError(
-          .objectStorageCredentials,
+        throw DownloadError.credentials(
           "the service for keys that the environment names is not used: it is not on this machine and not https")
       }
       var fields = HeaderFields()
@@ -131,8 +128,7 @@
       settings.idleTimeLimit = Self.patience
       let service = MetadataService(try CurlThread("downpipe.s3.keys", settings.curlSettings))
       guard fields.fields.allSatisfy(\.isValid) else {
-        throw DownloadError(
-          .objectStorageCredentials, "the token for the service of keys has other characters than a field may have")
+        throw DownloadError.credentials("the token for the service of keys has other characters than a field may have")
       }
       let response = PendingResponse(service.thread, of: service)
       let head = try await response.start { id in
@@ -150,7 +146,7 @@
         if head.status == 429 || head.status >= 500 {
           throw DownloadError(.invalidResponse, text + "; a retry may help")
         }
-        throw DownloadError(head.status == 404 ? .fileNotFound : .objectStorageCredentials, text)
+        throw head.status == 404 ? DownloadError(.fileNotFound, text) : .credentials(text)
       }
       return bytes.withLock { $0 }
     }

@@ -15,8 +15,7 @@
     func check(_ place: String) throws(DownloadError) {
       let texts = [id, secret, token ?? "-"]
       guard texts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
-        throw DownloadError(
-          .objectStorageCredentials,
+        throw DownloadError.credentials(
           "the keys in \(place) cannot be used: they are empty, or have blanks or other characters")
       }
     }
@@ -38,8 +37,7 @@
       guard let document, document.Code ?? "Success" == "Success", let id = document.AccessKeyId,
         let secret = document.SecretAccessKey
       else {
-        throw DownloadError(
-          .objectStorageCredentials, "\(service) has no keys: check the role of the container or the instance")
+        throw DownloadError.credentials("\(service) has no keys: check the role of the container or the instance")
       }
       self.init(
         id: id, secret: secret, token: document.Token,

@@ -61,13 +61,11 @@
         return DownloadError(
           .bucketNotFound, "\(what) failed: there is no bucket “\(bucket)” at this storage (\(reply)); check its name")
       case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
-        return DownloadError(
-          .objectStorageCredentials,
+        return DownloadError.credentials(
           "\(what) failed: the object storage does not accept the credentials (\(reply)); check the key, its secret and its token, "
             + "and whether they have expired")
       case "RequestTimeTooSkewed":
-        return DownloadError(
-          .objectStorageCredentials,
+        return DownloadError.credentials(
           "\(what) failed: the clock of this machine differs too much from that of the storage (\(reply)); set it right"
         )
       case "AccessDenied", "AllAccessDisabled", "AccountProblem":

@@ -10,6 +10,7 @@ extension FailureTable {
     ])
 
   private static let codes: [Row] = [
+    Row(.scope(.machine), .giveBack, because: "another machine may do it, or this one once it is mended"),
     Row(.code(.network), .resume, because: "connections come back"),
     Row(.code(.offline), .waitForNetwork, because: "no attempt can succeed without a network"),
     Row(.code(.hostNotFound), .resume, because: "name servers fail for a while, and networks change"),

@@ -32,12 +32,16 @@ public struct FailureTable: Sendable, Hashable {
     public static let waitForDescriptors = Action("wait for descriptors")
     /// Renew the link, then continue from the stored bytes. Without a ``LinkRefresher`` this is the same as ``giveUp``.
     public static let refresh = Action("refresh")
+    /// Let the download wait as it was, and let this machine pause.
+    public static let giveBack = Action("give back")
     /// Fail the download.
     public static let giveUp = Action("give up")
   }
 
   /// The failures that a row applies to.
   public enum Key: Sendable, Hashable, CustomStringConvertible {
+    /// Errors of the scope, whatever their code.
+    case scope(DownloadError.Scope)
     /// Errors with the code. For the code `.httpStatus` the row applies only to statuses without a row.
     case code(DownloadError.Code)
     /// Replies with exactly this status.
@@ -47,9 +51,10 @@ public struct FailureTable: Sendable, Hashable {
     /// All failures without a row.
     case other
 
-    /// The key as text: `network`, `HTTP 404`, `HTTP 5xx`, `other`.
+    /// The key as text: `fault of the machine`, `network`, `HTTP 404`, `HTTP 5xx`, `other`.
     public var description: String {
       switch self {
+      case .scope(let scope): "fault of the \(scope.rawValue)"
       case .code(let code): code.rawValue
       case .httpStatus(let status): "HTTP \(status)"
       case .httpStatusClass(let hundreds): "HTTP \(hundreds)xx"
@@ -110,11 +115,19 @@ public struct FailureTable: Sendable, Hashable {
     return copy
   }
 
+  /// Returns the table without the row for a key: such failures have the row that comes next.
+  public func without(_ key: Key) -> FailureTable {
+    var copy = self
+    copy.rows.removeAll { $0.key == key }
+    return copy
+  }
+
   /// Returns the row for an error.
   ///
-  /// For errors with the code `.httpStatus`, the row of the status comes first, then that of its class, then that of
+  /// The row of the error's scope comes first. For errors with the code `.httpStatus`, the row of the status comes first, then that of its class, then that of
   /// the code. For other errors the status is ignored. The row `other` comes last.
   public func row(for error: DownloadError) -> Row {
+    if let row = row(.scope(error.scope)) { return row }
     if error.code == .httpStatus, let status = error.httpStatus {
       if let row = row(.httpStatus(status)) ?? row(.httpStatusClass(status / 100)) { return row }
     }

@@ -9,6 +9,7 @@
 /// ```
 /// - Attempts are counted in a row and *without progress*: when a transfer gets a byte further than ever before, the
 ///   count starts again. Bytes that replace discarded ones are no progress, so restarts come to an end.
+/// - A fault of this machine uses up no attempts: the download goes back (see ``RetryDecision/giveBack``).
 /// - Waiting for a missing resource (the network, space on the disk, file descriptors, the release of the partial by
 ///   its owner) uses up no attempts. A policy with a single attempt does not wait.
 /// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time has passed. If the
@@ -48,6 +49,7 @@ public struct Retry: RetryPolicy, Hashable {
     if backOff.attempts > 1, failure.repeated < row.attempts ?? .max, let what = Self.awaited[row.action] {
       return .wait(for: what, atMost: Self.patience(what))
     }
+    if row.action == .giveBack { return backOff.attempts > 1 ? .giveBack : .giveUp }
     guard failures < backOff.attempts, failure.repeated < row.attempts ?? .max,
       let wait = wait(after: failure, backOff.delay(afterFailures: failures, random: failure.random))
     else { return .giveUp }

@@ -114,6 +114,18 @@ public struct DownloadError: Error, Sendable {
     public static let notOwner = Code("notOwner")
   }
 
+  /// Whose fault a failure is.
+  public enum Scope: String, Sendable, Hashable, Codable {
+    /// That of this download: its request, its server, its bytes.
+    case download
+    /// That of the way to the host, such as a proxy or a name server. When three different hosts fail so in a row, the fault
+    /// is the machine's.
+    case host
+    /// That of this machine, whatever it downloads: no space, no credentials of its own, a folder that cannot be written.
+    /// Another machine may do it. The download keeps its attempts, and the downloader pauses; see ``RetryDecision/giveBack``.
+    case machine
+  }
+
   /// The properties are behind one pointer. Every function that can throw has room for several errors, and the frames of
   /// asynchronous functions are on the heap as long as a transfer waits for its server: with the properties in place,
   /// errors were half of the memory of a waiting download. What makes errors is not inlined for the same reason.
@@ -173,6 +185,11 @@ public struct DownloadError: Error, Sendable {
     get { properties.wrongBytes }
     set { properties.wrongBytes = newValue }
   }
+  /// Whose fault it is; `.download` unless a stage knows better.
+  public var scope: Scope {
+    get { properties.scope ?? .download }
+    set { properties.scope = newValue == .download ? nil : newValue }
+  }
   /// The underlying error. The ledger does not keep it.
   public var cause: (any Error)? {
     get { properties.cause }
@@ -187,11 +204,13 @@ public struct DownloadError: Error, Sendable {
     stage: String? = nil,
     httpStatus: Int? = nil,
     retryAfter: RetryAfter? = nil,
+    scope: Scope = .download,
     cause: (any Error)? = nil
   ) {
     box = .holding(
       Properties(
-        code: code, message: message, stage: stage, httpStatus: httpStatus, retryAfter: retryAfter, cause: cause))
+        code: code, message: message, stage: stage, httpStatus: httpStatus, retryAfter: retryAfter,
+        scope: scope == .download ? nil : scope, cause: cause))
   }
 
   /// Converts any error: a download error stays as it is, any other error is wrapped with `code`.
@@ -226,6 +245,7 @@ extension DownloadError: Hashable {
   public static func == (left: Self, right: Self) -> Bool {
     left.code == right.code && left.message == right.message && left.stage == right.stage && left.url == right.url
       && left.attempt == right.attempt && left.httpStatus == right.httpStatus && left.retryAfter == right.retryAfter
+      && left.scope == right.scope
   }
 
   /// Hashes a part of what ``==(_:_:)`` compares.
@@ -258,11 +278,12 @@ extension DownloadError: Codable {
     var attempt: Int?
     var httpStatus: Int?
     var retryAfter: RetryAfter?
+    var scope: Scope?
     var cause: (any Error)?
     var wrongBytes: ByteRangeSet?
 
     enum CodingKeys: String, CodingKey {
-      case code, message, stage, url, attempt, httpStatus, retryAfter
+      case code, message, stage, url, attempt, httpStatus, retryAfter, scope
     }
   }
 

@@ -60,6 +60,10 @@ public enum RetryDecision: Sendable, Hashable {
   /// Renew the link with the pipeline's ``LinkRefresher``, then continue from the stored bytes after the delay. In a
   /// pipeline without a link refresher this is the same as ``giveUp``.
   case refresh(after: Duration)
+  /// Let the download wait as it was before the attempt, which does not count: the fault is this machine's (see
+  /// ``DownloadError/Scope/machine``). Another machine of the ledger may take it at once. This downloader starts nothing for 5
+  /// s, then one download as a trial; the pause doubles with each trial that fails, up to 5 min.
+  case giveBack
   /// Fail the download. The stored bytes are kept.
   case giveUp
 }

@@ -37,7 +37,7 @@ public struct RetryPolicyConformance: Sendable {
         case .resume(let delay), .restart(let delay), .refresh(let delay), .wait(_, let delay):
           try expect(
             delay >= .zero && delay <= .seconds(366 * 86_400), "\(Self.describe(failure)): the delay is \(delay)")
-        case .giveUp: continue
+        case .giveUp, .giveBack: continue
         }
       }
     }

@@ -38,6 +38,8 @@ struct PipelineSettings: Sendable, Hashable {
   /// The longest wait for a connection, and the longest time of an attempt; the source's defaults when `nil`.
   var connectTimeLimit: Duration?
   var timeLimit: Duration?
+  /// Whether the command runs until it is told to stop, and waits where others end with an error.
+  var goesOn = false
   /// How many downloads run at once.
   var jobs = 5
   /// The most connections to one host, for all files together; see ``connectionsPerHost`` for `nil`.

@@ -34,7 +34,12 @@ final class WorkLog: Observer {
 
   func observe(_ events: AsyncStream<DownloadEvent>) async {
     var output: any RunOutput = isJSON ? JSONOutput(isQuiet: isQuiet) : PlainOutput(isQuiet: isQuiet)
+    var fault: String?
     for await event in events {
+      if let words = Self.words(event), words != fault {
+        fault = words
+        if !isQuiet { OutputFile.warn(words) }
+      }
       let attempt = state.withLock { $0.note(event) }
       guard let attempt, case .state(let entered) = event.kind, var result = result(event, entered) else { continue }
       (result.attempts, result.resumedFrom) = (attempt.number, attempt.start)
@@ -47,6 +52,14 @@ final class WorkLog: Observer {
       // A reader that is gone does not stop the work.
       try? output.show(result)
       try? output.flush(tally, at: event.date)
+    }
+  }
+
+  /// What the machine lacks by an event of this worker, or that it goes on.
+  private static func words(_ event: DownloadEvent) -> String? {
+    switch event.kind {
+    case .attemptFailed(let error) where error.scope == .machine: "this machine pauses: \(error.message)"
+    default: nil
     }
   }
 

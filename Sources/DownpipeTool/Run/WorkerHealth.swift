@@ -32,8 +32,9 @@ struct WorkerHealth: Sendable {
   func answer(_ path: String) -> (isGood: Bool, text: String)? {
     switch path {
     case "/healthz":
-      let isGood = seen != nil
-      return (isGood, isGood ? "ok\n" : "the ledger has not answered for 30 seconds\n")
+      if seen == nil { return (false, "the ledger has not answered for 30 seconds\n") }
+      if let fault = downloader.machineFault { return (false, "this machine pauses: \(fault.message)\n") }
+      return (true, "ok\n")
     case "/metrics": return (true, metrics)
     default: return nil
     }

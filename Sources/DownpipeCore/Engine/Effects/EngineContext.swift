@@ -21,6 +21,9 @@ final class EngineContext: Sendable {
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
   let excludedPlaces = ExcludedPlaces()
+  let hostFaults = HostFaults()
+  /// What this machine lacks; see ``MachineHealth``.
+  let machineFault = Mutex<DownloadError?>(nil)
   let companions = CompanionCache()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?

@@ -36,7 +36,7 @@ struct JudgedFailure: Error {
     case .giveUp: true
     case .refresh: !canRefresh
     case .wait(for: .network, _): !hasBytes
-    case .resume, .restart, .wait: false
+    case .resume, .restart, .wait, .giveBack: false
     }
   }
 }
@@ -51,6 +51,10 @@ extension Run {
   func judge(_ error: DownloadError) -> JudgedFailure { judge(error, random: context.options.random()) }
 
   private func judge(_ error: DownloadError, random: Double) -> JudgedFailure {
+    var error = error
+    if error.scope == .host, let host = read({ $0.request.url.host }), context.hostFaults.note(host) {
+      error.scope = .machine
+    }
     let failure = failure(error, random: random)
     return JudgedFailure(error: error, failure: failure, decision: context.policies.retry.decide(failure))
   }
@@ -78,6 +82,15 @@ extension Run {
     let error = failure.error
     announce(.attemptFailed(error))
     context.furthest.note(id, read { $0.partialRanges.byteCount })
+    if error.httpStatus != nil { context.hostFaults.reached() }
+    if case .giveBack = decision {
+      guard error.code == .noSpace, !context.store.leasesExpire else {
+        // The attempt does not count.
+        return .failed(error, decision)
+      }
+      // All who could take it have the same disk: those that fit go on.
+      decision = .wait(for: .disk, atMost: .seconds(30))
+    }
     update { record in
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated
@@ -93,7 +106,7 @@ extension Run {
     case .giveUp where Self.startsAgain.contains(error.code) || state.withLock({ $0.dropsBytes }),
       .refresh where isWrong:
       await dropBytes()
-    case .giveUp, .refresh, .resume, .wait:
+    case .giveUp, .giveBack, .refresh, .resume, .wait:
       break
     }
     return .failed(error, decision)

@@ -13,13 +13,18 @@ enum Outcome: Sendable {
 
   /// Whether the run failed for lack of disk space, and the download waits for it.
   var isOutOfRoom: Bool {
-    if case .failed(_, .wait(for: .disk, _)) = self { true } else { false }
+    switch self {
+    case .failed(_, .wait(for: .disk, _)): true
+    case .failed(let error, .giveBack): error.code == .noSpace
+    default: false
+    }
   }
 
   /// The outcome as admission policies see it.
   var result: RunEnd.Result {
     switch self {
     case .published: .finished
+    case .failed(_, .giveBack): .stopped
     case .failed(let error, _): .failed(error)
     case .stopped, .notOwned: .stopped
     }
@@ -45,6 +50,8 @@ enum Outcome: Sendable {
       record.steps.artifact = stored(artifact)
       record.steps.note = nil
       return .finished(artifact)
+    case .failed(let error, .giveBack):
+      return Self.giveBack(&record, error)
     case .failed(let error, let decision):
       return fail(&record, error, decision, hasRefresher: hasRefresher, now: now)
     case .stopped(let reason):
@@ -68,7 +75,7 @@ enum Outcome: Sendable {
       record.consecutiveFailures = record.consecutiveFailures > 0 ? record.consecutiveFailures - 1 : 0
     case .refresh(let wait) where hasRefresher:
       (awaited, delay) = (.link, wait)
-    case .refresh, .giveUp:
+    case .refresh, .giveUp, .giveBack:
       break
     }
     record.error = error
@@ -83,6 +90,13 @@ enum Outcome: Sendable {
     let due = now.addingTimeInterval(min(max(.zero, delay), BackOff.longest) / .seconds(1))
     record.notBefore = due
     return .waiting(WaitingReason(record.awaited, until: due, after: error))
+  }
+
+  /// Lets the download wait as before the attempt.
+  private static func giveBack(_ record: inout DownloadRecord, _ error: DownloadError) -> DownloadState {
+    record.apply(.suspended)
+    record.attempts = max(0, record.attempts - 1)
+    return .waiting(.gate(error.reasonOfMachine))
   }
 
   private static func stop(_ record: inout DownloadRecord, _ reason: StopReason) -> DownloadState {

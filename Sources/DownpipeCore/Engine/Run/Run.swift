@@ -174,6 +174,9 @@ final class Run: Sendable {
     return stages.source(for: read { $0.request.url })?.stage.name ?? storageName
   }
 
+  /// Whether this run has stored bytes.
+  var hasReceived: Bool { received.load(ordering: .relaxed) > bytesAtStart }
+
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 
   /// Whether stopping the run has completed a command that brings the download into a phase. A run that waits again

@@ -12,6 +12,7 @@ extension EngineState {
     }
     slots.free(run)
     mode.mayLease = true
+    judgeMachine(by: run, outcome, at: instant)
     if case .notOwned = outcome { return cleanUp(run) }
     if case .published = outcome {
       slots.succeeded()
@@ -63,14 +64,16 @@ extension EngineState {
   }
 
   private mutating func leaseRequest(at instant: Instant) -> LeaseRequest? {
+    let verdict = health.verdict(at: instant.now)
     // What is held without the knowledge of this engine would not count for the limits.
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
-      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved,
+      !gates.isClosedForAll, verdict != .none, outbox.waiting.count < Self.mostUnsaved,
       // A command that has stopped a run to change its download would have to stop the next one, again and again.
       !commands.isTurnDue(after: outbox.waiting)
     else { return nil }
     learnSizes()
-    let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: instant.now)
+    let selector = LeaseSelector(
+      limits: stages.limits, rules: gates.rules, slots: slots, most: verdict == .one ? 1 : .max, now: instant.now)
     self.selector = selector
     var request = leaseRequest(scope: context.options.scope, at: instant, selector.select)
     // Changes when the gates or the admission policies decide by other rules.
@@ -176,6 +179,7 @@ extension EngineState {
   ) {
     let run = Run(record, leasedAt: begin, stages.current, context, exceedsLimits: exceedsLimits)
     reasons.forget(record.id)
+    health.started(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
     let earlier = slots.insert(run, isForced: isForced, at: instant.now)
     earlier?.stop(.lostLease)

@@ -131,6 +131,7 @@ extension EngineState {
   private mutating func tickRuns(at instant: Instant) {
     guard slots.hasRuns else { return mode.ticks = false }
     add(.tickRuns)
+    if let trial = health.trial, slots.runs[trial]?.hasReceived == true { health.receives() }
     learnSizes()
     if mode.mustEnforceGates { mode.mustTakeTurn = true }
     if instant.now - mode.renewed > context.options.lease / 3 {

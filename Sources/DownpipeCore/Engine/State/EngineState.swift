@@ -13,6 +13,9 @@ struct EngineState: Sendable {
   var slots = Slots()
   var gates: Gates
   var waits = Waits()
+  var health = MachineHealth() {
+    didSet { noteHealth(since: oldValue) }
+  }
   var outbox = Outbox()
   var commands = CommandQueue()
   /// The turn in progress, or the next one.
@@ -197,6 +200,26 @@ struct EngineState: Sendable {
     run.stop(.gate(reason))
   }
 
+  // MARK: The machine
+
+  /// Lets downloads start, and tells why they wait, after the machine's health has changed.
+  private mutating func noteHealth(since before: MachineHealth) {
+    guard health.fault != before.fault || health.trial != before.trial else { return }
+    (mode.mayLease, mode.mustTakeTurn, reasons.mayHaveChanged) = (true, true, true)
+    context.machineFault.withLock { $0 = health.fault }
+  }
+
+  /// Takes what the end of a run says about the machine.
+  mutating func judgeMachine(by run: Run, _ outcome: Outcome, at instant: Instant) {
+    switch outcome {
+    case .failed(let error, .giveBack): armAdmission([health.failed(run.id, error, at: instant.now)], at: instant)
+    case .published:
+      context.hostFaults.reached()
+      health.ended(run.id, isFinished: true)
+    case .failed, .stopped, .notOwned: health.ended(run.id, isFinished: false)
+    }
+  }
+
   // MARK: Sizes and limits
 
   /// Updates the sizes by which gates and limits decide.
@@ -241,6 +264,7 @@ struct EngineState: Sendable {
   /// Why a due download waits.
   func reason(for candidate: Candidate, at now: Duration) -> WaitingReason {
     if mode.isSuspended { return .suspended }
+    if let reason = health.reason { return .gate(reason) }
     if let reason = gates.reason(for: candidate) { return .gate(reason) }
     if let reason = stages.limits.refusal(candidate, beside: slots.counts, at: now) { return .limit(reason) }
     return .turn

@@ -11,15 +11,17 @@ final class LeaseSelector: Sendable {
 
   private struct State {
     var running: RunningDownloads
+    /// The number of downloads that may still be taken.
+    var rest: Int
     var dues: [Duration] = []
   }
 
-  init(limits: AdmissionLimits, rules: [GateRule], slots: Slots, now: Duration) {
+  init(limits: AdmissionLimits, rules: [GateRule], slots: Slots, most: Int, now: Duration) {
     self.limits = limits
     self.rules = rules
     ceiling = slots.ceiling
     self.now = now
-    state = Mutex(State(running: slots.counts))
+    state = Mutex(State(running: slots.counts, rest: most))
   }
 
   /// The instants before which policies let refused downloads not start.
@@ -29,9 +31,10 @@ final class LeaseSelector: Sendable {
     // A new rule of a gate begins a new version of the rules.
     guard rules.areOpen(for: candidate) else { return .hold(until: nil) }
     return state.withLock { state in
-      guard state.running.hasDescriptors(upTo: ceiling) else { return .stop }
+      guard state.rest > 0, state.running.hasDescriptors(upTo: ceiling) else { return .stop }
       switch limits.admit(candidate, beside: state.running, at: now) {
       case .admitted:
+        state.rest -= 1
         state.running.insert(candidate)
         limits.started(candidate, at: now)
         return .take

@@ -16,7 +16,7 @@ struct LeaseSelectorTests {
     let fixture = try await RunFixture()
     var slots = Slots()
     _ = slots.insert(try fixture.run("a"))
-    let selector = LeaseSelector(limits: AdmissionLimits([limit(3)]), rules: [], slots: slots, now: .zero)
+    let selector = LeaseSelector(limits: AdmissionLimits([limit(3)]), rules: [], slots: slots, most: .max, now: .zero)
     let candidate = Candidate(host: "one.example")
     #expect((0..<4).map { _ in selector.select(candidate) } == [.take, .take, .stop, .stop])
   }
@@ -25,7 +25,8 @@ struct LeaseSelectorTests {
     let perHost = FakeAdmissionPolicy { candidate, running in
       running.perHost[candidate.host] == nil ? .admitted : .hostFull("one")
     }
-    let selector = LeaseSelector(limits: AdmissionLimits([perHost, limit(3)]), rules: [], slots: Slots(), now: .zero)
+    let selector = LeaseSelector(
+      limits: AdmissionLimits([perHost, limit(3)]), rules: [], slots: Slots(), most: .max, now: .zero)
     #expect(selector.select(Candidate(host: "one")) == .take)
     #expect(selector.select(Candidate(host: "one")) == .skip)
     #expect(selector.select(Candidate(host: "two")) == .take)
@@ -35,7 +36,8 @@ struct LeaseSelectorTests {
 
   @Test func aRefusedCandidateTakesNoPlace() {
     let picky = FakeAdmissionPolicy { candidate, _ in candidate.tags.contains("no") ? .refused("no") : .admitted }
-    let selector = LeaseSelector(limits: AdmissionLimits([limit(1), picky]), rules: [], slots: Slots(), now: .zero)
+    let selector = LeaseSelector(
+      limits: AdmissionLimits([limit(1), picky]), rules: [], slots: Slots(), most: .max, now: .zero)
     #expect(selector.select(Candidate(tags: ["no"])) == .skip)
     #expect(selector.select(Candidate()) == .take)
     #expect(selector.select(Candidate()) == .stop)
@@ -44,7 +46,8 @@ struct LeaseSelectorTests {
   @Test func aClosedGateHoldsAndNoPolicyIsAsked() {
     let policy = limit(5)
     let rule = GateRule.each { $0.host == "shut" ? .closed("shut") : .open }
-    let selector = LeaseSelector(limits: AdmissionLimits([policy]), rules: [.open, rule], slots: Slots(), now: .zero)
+    let selector = LeaseSelector(
+      limits: AdmissionLimits([policy]), rules: [.open, rule], slots: Slots(), most: .max, now: .zero)
     #expect(selector.select(Candidate(host: "shut")) == .hold(until: nil))
     #expect(policy.questions.isEmpty)
     #expect(selector.select(Candidate(host: "open")) == .take)
@@ -57,7 +60,7 @@ struct LeaseSelectorTests {
     slots.ranOutOfDescriptors()
     for run in slots.ranked.dropFirst(1) { slots.free(run) }
     #expect(slots.ceiling == 2)
-    let selector = LeaseSelector(limits: AdmissionLimits([limit(100)]), rules: [], slots: slots, now: .zero)
+    let selector = LeaseSelector(limits: AdmissionLimits([limit(100)]), rules: [], slots: slots, most: .max, now: .zero)
     #expect(selector.select(Candidate()) == .take)
     #expect(selector.select(Candidate()) == .stop)
   }
