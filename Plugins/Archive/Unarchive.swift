@@ -21,7 +21,8 @@
   /// to each other, and links are not followed. These fail with `.unsafePath`: absolute paths, `..`, drive letters, NULs,
   /// backslashes in zip and 7z files, entries below a file or a link, names that differ only in case or Unicode form, and
   /// devices, FIFOs and sockets. Symbolic links are made last and must lead to a place inside the folder, also through
-  /// other links; hard links to a file of the archive. Bits for another user or group are never set. Passwords are not
+  /// other links; hard links to a file of the archive. Bits for another user or group are never set, and no file or folder
+  /// allows more than in the archive, see ``Modes``. Passwords are not
   /// supported: see ``DownpipeCore/DownloadError/Code/encrypted``.
   ///
   /// **Limits.** See ``Limits``. Every byte is counted before it is written; what headers say about sizes decides nothing.
@@ -67,13 +68,15 @@
       case drop
     }
 
-    /// Which permissions files get.
+    /// Which permissions files and folders get. Except with ``drop`` they never allow more than in the archive, but the owner
+    /// can always read files, and use folders.
     public enum Modes: String, Sendable, Hashable {
-      /// Those of new files, and the right to execute if the owner has it in the archive.
+      /// Those of new files and folders that are in the archive, too: with the umask 022, 0600 stays 0600 and 0664 becomes
+      /// 0644. The right to execute is kept if the owner has it in the archive.
       case executable
-      /// As in the archive, for reading, writing and executing. The owner can always read files, and use folders.
+      /// As in the archive, for reading, writing and executing, under any umask.
       case keep
-      /// Those of new files.
+      /// Those of new files and folders.
       case drop
     }
 
@@ -133,7 +136,7 @@
     public let links: Links
     /// Whether the times of the archive are kept.
     public let times: Attributes
-    /// Which permissions files get.
+    /// Which permissions files and folders get.
     public let modes: Modes
     /// Whether the owners of the archive are kept.
     public let owners: Attributes
@@ -161,7 +164,7 @@
     ///     one name are an error.
     ///   - links: What happens to symbolic links and hard links.
     ///   - times: Whether the modification times of the archive are kept, as by default.
-    ///   - modes: Which permissions files get; the right to execute by default.
+    ///   - modes: Which permissions files and folders get; by default those of new ones that are in the archive, too.
     ///   - owners: Whether the numbers of user and group are kept, which needs the rights of the superuser. Names of
     ///     users in the archive are not used.
     ///   - limits: The limits on the contents.

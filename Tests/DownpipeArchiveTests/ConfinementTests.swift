@@ -234,6 +234,50 @@
       }
     }
 
+    @Test(
+      "files and folders never allow more than in the archive",
+      arguments: [Unarchive.Modes.executable, .keep], ["tar", "zip"])
+    func privateEntries(_ modes: Unarchive.Modes, _ format: String) async throws {
+      let entries = [
+        ("secret/", 0o700), ("secret/key", 0o600), ("secret/read-only", 0o400), ("secret/run", 0o700),
+        ("secret/group", 0o640), ("late/x", 0o604), ("late/", 0o750), ("none", 0),
+      ]
+      let bytes: [UInt8]
+      if format == "tar" {
+        var tar = TarBuilder()
+        for (name, mode) in entries {
+          tar.add(name, name.hasSuffix("/") ? [] : [1], type: name.hasSuffix("/") ? "5" : "0", mode: mode)
+        }
+        bytes = tar.archive
+      } else {
+        var zip = ZipBuilder()
+        for (name, mode) in entries {
+          let isFolder = name.hasSuffix("/")
+          zip.add(name, isFolder ? [] : [1], mode: UInt32(mode) | (isFolder ? 0o040000 : 0o100000))
+        }
+        bytes = zip.archive()
+      }
+      let bench = try Bench()
+      let umask = try 0o777 & ~Bench.status(bench.workspace).st_mode
+      _ = try await bench.unpack(bytes, with: Unarchive(modes: modes))
+      for (name, mode) in entries {
+        let path = name.hasSuffix("/") ? String(name.dropLast()) : name
+        let found = try Bench.status(bench.path(path)).st_mode & 0o7777
+        let expected = mode_t(mode) | (name.hasSuffix("/") ? 0o700 : 0o400)
+        #expect(found == (modes == .keep ? expected : expected & ~umask), "\(name): \(String(found, radix: 8))")
+      }
+    }
+
+    @Test("a folder that is removed from the paths restricts the root", arguments: ["./", "top/"])
+    func privateRoot(_ name: String) async throws {
+      var tar = TarBuilder()
+      tar.add(name, type: "5", mode: 0o700)
+      tar.add(name + "key", [1])
+      let bench = try Bench()
+      _ = try await bench.unpack(tar.archive, with: Unarchive(strippingComponents: name == "./" ? 0 : 1))
+      #expect(try Bench.status(bench.path("")).st_mode & 0o777 == 0o700)
+    }
+
     @Test("a slash before a combining mark separates names, too")
     func combiningMark() async throws {
       // For Swift both are one character. The link “k” leads to “d”, and “l” through it above the root.

@@ -50,10 +50,12 @@
     }
 
     /// Creates a file; an earlier entry of that name must have been removed.
-    func makeFile(_ components: [String], isExecutable: Bool) throws -> OpenFile {
+    ///
+    /// - Parameter permissions: Those of the file, without what the umask takes.
+    func makeFile(_ components: [String], permissions: UInt32) throws -> OpenFile {
       try withEntry(components, "create") { entry throws(SystemError) in
         try OpenFile(
-          entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: isExecutable ? 0o777 : 0o666, system: system)
+          entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: .init(permissions), system: system)
       }
     }
 

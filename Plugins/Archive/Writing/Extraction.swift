@@ -100,6 +100,8 @@
       hasChosen = true
       if entry.isEncrypted { throw DownloadError.encrypted(", at entry \(entryCount), \(shown(entry.name))") }
       guard let place = try place(of: entry.name, isFolder: entry.kind == .folder) else {
+        // What was in the folder is in the root now.
+        if entry.kind == .folder, !options.flattens { try restrict(folder.folder([]), as: entry, at: []) }
         return try leaveOut(entry)
       }
       switch entry.kind {
@@ -108,7 +110,7 @@
         try skip(entry)
         guard !options.flattens else { return }
         if !place.isEmpty { _ = try take(place, .folder, entry) }
-        _ = try folder.folder(place)
+        try restrict(folder.folder(place), as: entry, at: place)
         if keepsAttributes, !place.isEmpty {
           let path = place.joined(separator: "/")
           try keep(path, for: entry)
@@ -116,8 +118,7 @@
         }
       case .file:
         try replaceEarlier(place, .file, entry)
-        let file = try folder.makeFile(
-          place, isExecutable: options.modes != .drop && entry.attributes.permissions & 0o100 != 0)
+        let file = try folder.makeFile(place, permissions: permissions(of: entry.attributes))
         try fill(file, entry, at: place)
       case .symbolicLink(let target):
         try unpackLink(place, to: target, entry)
@@ -321,6 +322,27 @@
         let components = EntryPath.loose(path)
         // The owner of the process must be able to move and to remove the folder.
         try setAttributes(try folder.folder(components), attributes, at: components, adding: 0o700)
+      }
+    }
+
+    /// The most that a new file may allow, before the umask. It has them from the start: others cannot read a private file
+    /// while it is written.
+    private func permissions(of attributes: ArchiveEntry.Attributes) -> UInt32 {
+      let isExecutable = attributes.permissions & 0o100 != 0
+      switch options.modes {
+      case .executable: return attributes.permissions & (isExecutable ? 0o777 : 0o666) | 0o400
+      case .keep: return attributes.permissions & 0o777 | 0o400
+      case .drop: return 0o666
+      }
+    }
+
+    /// Takes from a folder the permissions that it does not have in the archive. The owner can always use it.
+    private func restrict(_ folder: OpenFile, as entry: ArchiveEntry, at place: [String]) throws {
+      guard options.modes != .drop else { return }
+      try reporting("set the attributes of", self.folder.path(place)) { () throws(SystemError) in
+        let present = try folder.status().permissions
+        let allowed = present & .init(entry.attributes.permissions) | 0o700
+        if allowed != present { try folder.setPermissions(allowed) }
       }
     }
 
