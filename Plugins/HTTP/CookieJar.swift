@@ -10,7 +10,8 @@
     private let address: UInt
     private let path: String?
 
-    /// - Throws: ``DownloadError`` with `.storage` when the file is there and cannot be read.
+    /// - Throws: ``DownloadError`` with `.permission` when the file is there and cannot be read, and `.invalidPipeline` when it
+    ///   is not a file with cookies.
     init(_ setting: HTTPSource.Cookies) throws(DownloadError) {
       guard CurlLibrary.hasPublicSuffixes else {
         throw DownloadError(
@@ -22,8 +23,14 @@
       address = UInt(bitPattern: jar)
       if case .file(let path) = setting { self.path = path } else { path = nil }
       guard let path, FileManager.default.fileExists(atPath: path) else { return }
-      guard FileManager.default.isReadableFile(atPath: path) else {
+      guard let bytes = try? Data(contentsOf: URL(filePath: path), options: .mappedIfSafe) else {
         throw DownloadError(.permission, "the cookies in \(path) cannot be read: check the permissions of the file")
+      }
+      if let number = CookieFile.lineWithoutCookie(bytes) {
+        throw DownloadError(
+          .invalidPipeline,
+          "\(path) is not a file with cookies in Netscape's format, by line \(number): it would be overwritten. Choose another "
+            + "file, or remove the line")
       }
       withHandle { handle in
         handle.set(CURLOPT_COOKIEFILE, path)
@@ -43,9 +50,15 @@
       downpipe_set_jar(handle.pointer, pointer)
     }
 
-    /// Writes the file. libcurl replaces it in one step.
+    /// Writes the file, or that which a link leads to. libcurl replaces it in one step.
     func save() {
-      guard let path else { return }
+      guard let path = path.map(CookieFile.target) else { return }
+      // Another program may have put something else in its place meanwhile.
+      if let bytes = try? Data(contentsOf: URL(filePath: path), options: .mappedIfSafe),
+        CookieFile.lineWithoutCookie(bytes) != nil
+      {
+        return
+      }
       if !FileManager.default.fileExists(atPath: path) {
         // Cookies are secrets: the file is its user's alone. libcurl keeps the permissions.
         _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])

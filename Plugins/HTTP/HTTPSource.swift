@@ -59,7 +59,8 @@
 
     /// Creates the session of a run, with its threads and connections.
     /// - Throws: `DownloadError` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
-    ///   for settings that contradict each other.
+    ///   for settings that contradict each other, and for a file of cookies that is none; `.permission` for one that cannot be
+    ///   read.
     public func start(in context: SourceContext) async throws -> any SourceSession {
       try HTTPSession(
         configuration, threads: HTTPSession.usualThreads, keepsHostsOnThreads: HTTPSession.keepsHostsOnThreads(context))

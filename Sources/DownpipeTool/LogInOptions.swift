@@ -43,7 +43,8 @@ struct LogInOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Send the cookies of this file, and store those that servers set. It has Netscape's format, as for curl.",
+      "Send the cookies of this file, and store those that servers set. It has Netscape's format, as for curl; another file "
+        + "is refused.",
       valueName: "file"), completion: .file())
   var cookieJar: String?
 

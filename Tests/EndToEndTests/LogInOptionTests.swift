@@ -231,6 +231,22 @@
           try expectNoSecret(["canary-cookie"], run, [first, second, third], except: ["jar"])
         }
       }
+
+      @Test("A file that is no cookie jar is refused before anything is fetched, and left alone")
+      func notCookies() async throws {
+        try await DefectRun.with {
+          .file(.text("film"), etag: "\"v1\"", for: $0).setting(["Set-Cookie": "session=canary-cookie; Path=/"])
+        } _: { run in
+          let text = #"[{"domain":"127.0.0.1","name":"auth","value":"canary-cookie"}]"#
+          let path = try run.folder.write(Array(text.utf8), to: "cookies.json")
+          let outcome = try await run.get(["/film"], ["--cookie-jar", path])
+          #expect(
+            outcome.status == 2 && outcome.errors.contains("cookies.json is not a file with cookies"), "\(outcome)")
+          #expect(try run.folder.read("cookies.json") == Array(text.utf8))
+          #expect(run.server.requests.isEmpty)
+          try expectNoSecret(["canary-cookie"], run, [outcome], except: ["cookies.json"])
+        }
+      }
     }
   }
 #endif

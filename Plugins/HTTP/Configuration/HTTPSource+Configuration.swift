@@ -134,7 +134,8 @@
     public enum Cookies: Sendable, Hashable {
       /// In memory, until the downloader shuts down.
       case memory
-      /// In a file in Netscape's format, which is read when the downloader starts and written when it shuts down.
+      /// In a file in Netscape's format, which is read when the downloader starts and written when it shuts down; a link stays
+      /// a link. A file that has anything but cookies and comments is refused and left alone.
       case file(String)
     }
 
