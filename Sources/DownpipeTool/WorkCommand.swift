@@ -9,7 +9,8 @@ struct WorkCommand: AsyncParsableCommand {
     abstract: "Run downloads of a ledger, also later ones, until a signal.",
     discussion: """
       With --ledger postgresql://…, any number of machines run this command and share the queue of one database. SIGTERM \
-      and SIGINT stop transfers at a checkpoint, and give the downloads back; the exit status is 0 then.
+      and SIGINT stop transfers at a checkpoint, and give the downloads back; the exit status is 0 then. With --until-idle \
+      it is 1 if downloads have failed at this worker.
 
       Files are saved in the folder, each by the worker that has taken it. Limits hold for this worker; --fleet-per-host \
       and --fleet-limit-rate hold for all workers together.
@@ -73,22 +74,26 @@ struct WorkCommand: AsyncParsableCommand {
     let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())
     let result = await Result { try await work(downloader, log, interruption) }
     await downloader.end()
-    try result.get()
+    // The log has seen all events after the shutdown.
+    if try result.get() == .idle, !log.counts.failed.isEmpty { throw ExitCode.failure }
   }
 
-  private func work(_ downloader: Downloader, _ log: WorkLog, _ interruption: Interruption) async throws {
-    try await withThrowingTaskGroup(of: Bool.self) { group in
+  /// Why the work is over.
+  private enum Ending { case idle, interrupted }
+
+  private func work(_ downloader: Downloader, _ log: WorkLog, _ interruption: Interruption) async throws -> Ending? {
+    try await withThrowingTaskGroup(of: Ending?.self) { group in
       let partials = LeftPartials(downloader: downloader)
-      group.addTask { await interruption.wait() }
+      group.addTask { await interruption.wait() ? .interrupted : nil }
       group.addTask {
         await partials.watch()
-        return false
+        return nil
       }
       if untilIdle {
         group.addTask {
           try await downloader.waitUntilIdle()
           await partials.delete()
-          return true
+          return .idle
         }
       }
       if let listen {
@@ -96,15 +101,18 @@ struct WorkCommand: AsyncParsableCommand {
         let endpoint = try await WorkerEndpoint(listen) { health.answer($0) }
         group.addTask {
           await health.watch()
-          return false
+          return nil
         }
         group.addTask {
           await endpoint.serve()
-          return false
+          return nil
         }
       }
-      while let isOver = try await group.next(), !isOver {}
-      group.cancelAll()
+      defer { group.cancelAll() }
+      while let ending = try await group.next() {
+        if let ending { return ending }
+      }
+      return nil
     }
   }
 }

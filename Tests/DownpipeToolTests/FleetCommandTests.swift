@@ -48,6 +48,25 @@ struct FleetCommandTests {
     #expect(log.counts.tally.finished == (isLost ? 0 : 1) && log.counts.running == 0)
   }
 
+  @Test("A download counts as failed until it has finished or is removed")
+  func failures() async throws {
+    let artifact = Artifact(location: .path("/a"), name: "a", size: .known(5))
+    let failure = DownloadState.failed(DownloadError(.timedOut, ""))
+    for (ends, expected) in [
+      ([.state(failure)], 1), ([.state(failure), .started(attempt: 2, from: 0), .state(.finished(artifact))], 0),
+      ([.state(failure), .state(.finished(artifact))], 0), ([.state(failure), .removed], 0),
+      ([.state(.finished(artifact))], 0),
+    ] as [([DownloadEvent.Kind], Int)] {
+      let request = try DownloadRequest("https://example.org/a", id: "a")
+      let log = WorkLog(isJSON: true, isQuiet: true)
+      let (events, continuation) = AsyncStream<DownloadEvent>.makeStream()
+      for kind in [.started(attempt: 1, from: 0)] + ends { continuation.yield(DownloadEvent(request, kind)) }
+      continuation.finish()
+      await log.observe(events)
+      #expect(log.counts.failed.count == expected, "\(ends)")
+    }
+  }
+
   @Test("Addresses to listen at")
   func addresses() {
     func parts(_ text: String) -> ListenAddress? { WorkerEndpoint.Address(argument: text)?.listen }

@@ -105,6 +105,22 @@ extension EndToEnd {
       }
     }
 
+    @Test("work --until-idle ends with the status of its downloads", arguments: [200, 404])
+    func untilIdle(_ status: Int) async throws {
+      let gate = ServerGate()
+      try await DefectRun.with { request in
+        let reply = ScriptedReply.file(.pattern(size: 300_000), etag: "\"v1\"", for: request)
+        if request.number == 1 { return reply.held(at: gate, after: 100_000) }
+        return status == 200 ? reply : .status(status)
+      } _: { run in
+        try await run.getInterrupted("/film", at: 100_000)
+        gate.open()
+        let outcome = try await run.tool(["work", "--until-idle", "-d", run.folder.path("out"), "--json"])
+        #expect(outcome.status == (status == 200 ? 0 : 1), "\(outcome.everything)")
+        #expect(outcome.results.map(\.event) == [status == 200 ? "finished" : "failed"], "\(outcome.everything)")
+      }
+    }
+
     @Test func theCompletionScriptIsValid() async throws {
       let script = try await Command.downpipe(["--generate-completion-script", "bash"]).run()
       #expect(script.status == 0)

@@ -6,6 +6,8 @@ import Synchronization
 final class WorkLog: Observer {
   struct Counts: Sendable {
     var tally = Tally(startedAt: Date())
+    /// The downloads that have failed here, and have neither finished nor been removed since.
+    fileprivate(set) var failed: Set<DownloadID> = []
     /// The latest attempt of each running download.
     fileprivate var attempts: [DownloadID: Attempt] = [:]
     /// Downloads whose lease was lost: what is told of them is another worker's, or the last words of the lost attempt.
@@ -47,6 +49,7 @@ final class WorkLog: Observer {
       result.isEndUnconfirmed = result.isFinished && attempt.isEndUnconfirmed
       let tally = state.withLock { [result] counts in
         counts.tally.count(result)
+        if !result.isFinished { counts.failed.insert(result.id) }
         return counts.tally
       }
       // A reader that is gone does not stop the work.
@@ -81,8 +84,12 @@ extension WorkLog.Counts {
   fileprivate mutating func note(_ event: DownloadEvent) -> WorkLog.Attempt? {
     switch event.kind {
     case .started: lost.remove(event.id)
-    case .state(let state) where [.finished, .failed, .cancelled].contains(state.phase): lost.remove(event.id)
-    case .removed: lost.remove(event.id)
+    case .state(let state) where [.finished, .failed, .cancelled].contains(state.phase):
+      lost.remove(event.id)
+      if state.phase == .finished { failed.remove(event.id) }
+    case .removed:
+      lost.remove(event.id)
+      failed.remove(event.id)
     case .attemptFailed(let error) where error.code == .notOwner: lost.insert(event.id)
     default: break
     }
