@@ -23,7 +23,8 @@ extension RPCServer {
     public var directory: String
     /// The schemes of URLs that clients may add.
     public var schemes: Set<String> = ["http", "https", "ftp", "ftps", "sftp"]
-    /// What the server says of options that it was started with, by the names of aria2.
+    /// What is in effect of options that the server was started with, by the names of aria2. Clients are told these values,
+    /// and another one is refused where an option cannot be changed.
     public var options: [String: String] = [:]
     /// Whether the server shows a page at `/`: the queue and its history, limits, the pipeline. It needs the token for all that
     /// it shows.

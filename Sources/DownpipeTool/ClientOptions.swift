@@ -98,6 +98,12 @@ struct ClientOptions: ParsableArguments {
         "max-connection-per-server": String(min(16, settings.segmented?.connections.maximum ?? 1)),
         "min-split-size": String(max(1 << 20, (settings.segmented ?? Segmented()).minimumSize / 2)),
         "max-overall-download-limit": String(settings.rateLimit?.rate.bytesPerSecond ?? 0),
+        "allow-overwrite": String(settings.conflict == .replace),
+        "auto-file-renaming": String(settings.conflict != .fail),
+        "connect-timeout": Self.seconds(settings.connectTimeLimit ?? .seconds(30)),
+        "lowest-speed-limit": String(settings.network.minimumSpeed ?? 0),
+        // A request names its steps.
+        "remote-time": "false",
       ]
       let isUntrusted = !trustClients
       configuration.prepare = { request in
@@ -109,6 +115,11 @@ struct ClientOptions: ParsableArguments {
         if isUntrusted { request.isUntrusted = true }
       }
       return configuration
+    }
+
+    /// A time as aria2 tells it: it knows no more than 600 seconds.
+    private static func seconds(_ time: Duration) -> String {
+      String(Int64(min(max((time / .seconds(1)).rounded(.up), 1), 600)))
     }
 
     /// The most connections of clients, which need descriptors as downloads do.

@@ -1,3 +1,4 @@
+import Foundation
 import HangLimit
 import Testing
 
@@ -61,8 +62,22 @@ struct Aria2OptionTests {
     #expect(try canonical("header", ["A: b", "C: d"]) == "A: b\nC: d\n")
     #expect(try canonical("header", ["A: b", .integer(1), "C: d"]) == "A: b\nC: d\n")
     #expect(try canonical("header", []) == "")
+    // As they were told, and as a client splits that.
+    #expect(try canonical("header", "A: b\nC: d\n") == "A: b\nC: d\n")
+    #expect(try canonical("header", ["A: b", "C: d", ""]) == "A: b\nC: d\n")
+    #expect(try canonical("header", "A: b\n\n") == "A: b\n")
+    #expect(try canonical("header", "") == "")
     #expect(try canonical("header", .integer(1)) == nil)
     #expect(try canonical("header", ["A": "b"]) == nil)
+  }
+
+  @Test("a field with a line break in it is refused")
+  func fieldsWithLineBreaks() throws {
+    for value in [
+      "A: b\nEvil: c", "A: b\r\nEvil: c", ["A: b\nEvil: c"], ["A: b\n"], ["C: d", "A: b\r\nEvil: c"],
+    ] as [JSONValue] {
+      #expect(try canonical("header", value) == nil, "\(value)")
+    }
   }
 
   @Test(arguments: [JSONValue.null, .bool(true), .integer(1), .number(1.5), .array(["true"]), .object([:])])
@@ -89,6 +104,26 @@ struct Aria2OptionTests {
       option.standard.map { option.canonical(.string($0)) != $0 } ?? false
     }
     #expect(refused.map { $0.name } == [])
+  }
+
+  @Test("the documentation has the table as it is")
+  func documentation() throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+      path: "../../Plugins/RPC/DownpipeRPC.docc/OptionsOfAria2.md")
+    let rows = Aria2Option.all.values.sorted { $0.name < $1.name }.map { option in
+      let effect =
+        switch option.use {
+        case .applied: "works as in aria2"
+        case .fixed: "is refused"
+        case .inner: "changes nothing"
+        case .start: "is left out, as by aria2"
+        }
+      let standard = option.standard.map { "`\($0)`" } ?? "none"
+      return "| `\(option.name)` | \(option.isOfRequest ? "downloads" : "the server") | \(standard) | \(effect) |\n"
+    }
+    let text = try String(contentsOf: file, encoding: .utf8)
+    let found = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { String($0) + "\n" }
+    #expect(found == rows, "the table is:\n\(rows.joined())")
   }
 
   @Test func scopesAndKinds() {

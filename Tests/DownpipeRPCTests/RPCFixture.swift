@@ -20,7 +20,7 @@ struct RPCFixture: Sendable {
   let shutDowns: CallCounter
 
   init(
-    source: FakeSource = FakeSource(everyURL: FakeSource.Script(RPCFixture.bytes)),
+    source: FakeSource = FakeSource(everyURL: FakeSource.Script(RPCFixture.bytes)), hasTimeStep: Bool = false,
     configuring configure: (inout RPCServer.Configuration) -> Void = { _ in }
   ) async throws {
     let time = VirtualTime()
@@ -37,6 +37,7 @@ struct RPCFixture: Sendable {
       storage
       ledger
       VerifyChecksum()
+      if hasTimeStep { FakePostProcessor<File, File>(name: RequestOptions.timeStep) { file, _ in file } }
     }
     var configuration = RPCServer.Configuration(directory: Self.directory, secret: nil)
     configure(&configuration)

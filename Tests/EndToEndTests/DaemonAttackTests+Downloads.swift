@@ -272,12 +272,14 @@
             urls.append("http://127.0.0.1:9/x")
             // Options for proxies lead nowhere, either.
             let proxy = JSON.text("http://127.0.0.1:\(port)")
-            let options: JSON = ["all-proxy": proxy, "http-proxy": proxy, "https-proxy": proxy, "ftp-proxy": proxy]
+            for name in ["all-proxy", "http-proxy", "https-proxy", "ftp-proxy"] {
+              await #expect(throws: RPCRefusal.self) {
+                try await daemon.call("aria2.addUri", ["http://example.invalid/x"], [name: proxy])
+              }
+            }
             var added: [(url: String, gid: JSON)] = []
             for url in urls {
-              for options in [[:], options] as [JSON] {
-                if let gid = try? await daemon.call("aria2.addUri", [.text(url)], options) { added.append((url, gid)) }
-              }
+              if let gid = try? await daemon.call("aria2.addUri", [.text(url)]) { added.append((url, gid)) }
             }
             // A download that leads elsewhere at first, and one of a document.
             let changed = try await daemon.call("aria2.addUri", ["http://example.invalid/x"], ["pause": "true"])
@@ -291,7 +293,7 @@
               """
             let gids = try await daemon.call("aria2.addMetalink", .text(Data(document.utf8).base64EncodedString()))
             added += gids.list.map { ("addMetalink", $0) }
-            #expect(added.count > hosts.count)
+            #expect(added.count > hosts.count / 2)
             for (url, gid) in added {
               let state = try await finish(gid, daemon)
               let message = try await daemon.told(gid.text ?? "", "errorMessage") ?? ""

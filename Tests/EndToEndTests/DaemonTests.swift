@@ -163,6 +163,43 @@
         }
       }
 
+      @Test("an option works, or is refused by name; what is told is in effect")
+      func options() async throws {
+        let folder = try TemporaryFolder()
+        let daemon = try await Daemon.start(
+          folder.path, ["--on-conflict", "replace", "--min-speed", "1k", "--connect-timeout", "7"])
+        let date = Date(timeIntervalSince1970: 946_684_800)
+        try await withScriptedServer({ .file(Self.pattern(1), etag: "\"v1\"", lastModified: date, for: $0) }) {
+          server in
+          let url = JSON.text(server.url("/film").absoluteString)
+          for (name, value) in [
+            ("http-proxy", "http://127.0.0.1:9"), ("all-proxy", "http://127.0.0.1:9"), ("dry-run", "true"),
+            ("allow-overwrite", "false"), ("auto-file-renaming", "false"), ("lowest-speed-limit", "2K"),
+            ("header", "A: b\nC: d"),
+          ] {
+            let refusal = await #expect(throws: RPCRefusal.self) {
+              try await daemon.call("aria2.addUri", [url], [name: .text(value)])
+            }
+            #expect(refusal?.message.contains("'--\(name)'") == true, "\(String(describing: refusal))")
+          }
+          #expect(server.requests.isEmpty)
+          let told = try await daemon.call("aria2.getGlobalOption")
+          for (name, value) in [
+            ("allow-overwrite", "true"), ("auto-file-renaming", "true"), ("lowest-speed-limit", "1024"),
+            ("connect-timeout", "7"), ("dry-run", "false"), ("remote-time", "false"),
+          ] { #expect(told[name]?.text == value, "\(name)") }
+          for (gid, value) in [(Self.gid(1), "true"), (Self.gid(2), "false")] {
+            let options: JSON = ["gid": .text(gid), "out": .text(value), "remote-time": .text(value)]
+            try await daemon.call("aria2.addUri", [url], options)
+            #expect(try await daemon.call("aria2.getOption", .text(gid))["remote-time"]?.text == value)
+            try await daemon.wait(for: gid, "complete")
+            let found = try FileManager.default.attributesOfItem(atPath: folder.path(value))[.modificationDate] as? Date
+            #expect((found == date) == (value == "true"))
+          }
+        }
+        await daemon.end(SIGTERM)
+      }
+
       @Test("a download that SIGTERM stops is continued by the next start")
       func anOrderlyEnd() async throws {
         let content = Self.pattern(2, size: 4 << 20)

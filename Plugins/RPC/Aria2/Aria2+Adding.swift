@@ -5,7 +5,7 @@ import Foundation
 extension Aria2 {
   /// The options of a download over those for all.
   private func effective(_ given: [String: String]) -> [String: String] {
-    settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }.merging(given) { $1 }
+    optionsForAll.filter { Aria2Option.all[$0.key]?.isOfRequest == true }.merging(given) { $1 }
   }
 
   /// The folder of all downloads, and what options say of requests.
@@ -15,7 +15,7 @@ extension Aria2 {
     let list = try parameters.list(0)
     let texts = list.compactMap(\.text)
     guard !texts.isEmpty else { throw RPCFailure("URI is not provided.") }
-    let given = try Self.given(parameters, 1)
+    let given = try await given(parameters, 1)
     let position = try Self.position(parameters, 2)
     var urls: [URL] = []
     var refusal: DownloadError?
@@ -34,7 +34,7 @@ extension Aria2 {
 
   func addMetalink(_ parameters: Parameters) async throws -> JSONValue {
     let text = try parameters.string(0)
-    let given = try Self.given(parameters, 1)
+    let given = try await given(parameters, 1)
     let position = try Self.position(parameters, 2)
     guard let data = Data(base64Encoded: text.filter { !$0.isWhitespace }) else {
       throw RPCFailure("The Metalink document is not Base64.")
@@ -66,14 +66,17 @@ extension Aria2 {
   ) async throws -> [JSONValue] {
     var kept = given
     // The folder is kept relative to that of all downloads, which may get another path.
-    for name in ["gid", "pause", "dir"] { kept[name] = nil }
+    for name in ["gid", "pause", "dir", RequestOptions.timeOption] { kept[name] = nil }
     let now = Date()
     let standard = standardsOfStages
+    let time = effective(given)[RequestOptions.timeOption]
+    let steps = await stepNames()
     let prepared = try requests.map { request in
       var request = request
       RequestOptions.give(kept, to: &request, over: standard)
       request.queuePosition = queueEnd.next(at: now)
       try configuration.prepare(&request)
+      RequestOptions.selectTime(time, in: &request, of: steps)
       return request
     }
     let isPaused = given["pause"] == "true"
@@ -122,8 +125,8 @@ extension Aria2 {
     return gid.id
   }
 
-  static func given(_ parameters: Parameters, _ index: Int) throws(RPCFailure) -> [String: String] {
-    try RequestOptions.values(of: try parameters.optionalObject(index) ?? [:])
+  private func given(_ parameters: Parameters, _ index: Int) async throws -> [String: String] {
+    try await values(of: try parameters.optionalObject(index) ?? [:], where: \.isOfRequest)
   }
 
   private static func position(_ parameters: Parameters, _ index: Int) throws(RPCFailure) -> Int? {

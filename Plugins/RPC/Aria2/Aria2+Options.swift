@@ -5,23 +5,31 @@ import Foundation
 extension Aria2 {
   func options(_ parameters: Parameters) async throws -> JSONValue {
     let status = try await gids.status(of: try parameters.string(0))
-    var values = defaults(where: \.isOfRequest)
-    values.merge(RequestOptions.given(status.request)) { $1 }
+    var values = await defaults(where: \.isOfRequest)
+    values.merge(RequestOptions.applied(RequestOptions.given(status.request))) { $1 }
     let folder = status.request.metadata[RequestOptions.folderKey] ?? status.request.destination.directory ?? ""
     values["dir"] = requestOptions.path(of: folder)
+    let keepsTime =
+      await stepNames().contains(RequestOptions.timeStep) && status.request.steps.contains(RequestOptions.timeStep)
+    values[RequestOptions.timeOption] = String(keepsTime)
     return .object(values.mapValues { .string($0) })
   }
 
-  func globalOptions() async -> JSONValue { .object(defaults { _ in true }.mapValues { .string($0) }) }
+  func globalOptions() async -> JSONValue { .object(await defaults { _ in true }.mapValues { .string($0) }) }
 
-  /// The values that hold where nothing else is given: the standard of aria2, then those of this server, then what clients
-  /// have changed.
-  private func defaults(where isWanted: (Aria2Option) -> Bool) -> [String: String] {
-    var values = started
-    for (name, value) in settings.value.options { values[name] = value }
-    values["dir"] = requestOptions.path(of: settings.value.options["dir"] ?? "")
+  /// The values that hold where nothing else is given: those of this server, then what clients have changed.
+  private func defaults(where isWanted: (Aria2Option) -> Bool) async -> [String: String] {
+    var values = await started()
+    for (name, value) in optionsForAll { values[name] = value }
+    values["dir"] = requestOptions.path(of: optionsForAll["dir"] ?? "")
     return values.filter { name, _ in Aria2Option.all[name].map(isWanted) ?? false }
   }
+
+  /// What clients have changed for all downloads.
+  var optionsForAll: [String: String] { RequestOptions.applied(settings.value.options) }
+
+  /// The names of the steps of the pipeline.
+  func stepNames() async -> Set<String> { Set(await downloader.pipeline.steps.map(\.name)) }
 
   /// The values of the options that stages read, where a download has none of its own.
   var standardsOfStages: [String: String] {
@@ -34,9 +42,23 @@ extension Aria2 {
   }
 
   /// The values without those that clients have changed: the standard of aria2, then those of this server.
-  private var started: [String: String] {
-    Aria2Option.all.compactMapValues(\.standard).merging(configuration.options) { $1 }
-      .merging(["dir": ""]) { $1 }
+  private func started() async -> [String: String] {
+    let hasTimeStep = await stepNames().contains(RequestOptions.timeStep)
+    return Aria2Option.all.compactMapValues(\.standard)
+      .merging(["dir": "", RequestOptions.timeOption: String(hasTimeStep)]) { $1 }
+      .merging(configuration.options) { $1 }
+  }
+
+  /// The values of a client that have an effect.
+  ///
+  /// - Throws: ``RPCFailure`` for a value that the option does not take, and for one that cannot have its effect here.
+  func values(of object: [String: JSONValue], where isWanted: (Aria2Option) -> Bool) async throws -> [String: String] {
+    let values = try RequestOptions.values(of: object, inEffect: await started(), where: isWanted)
+    let time = RequestOptions.timeOption
+    if values[time] == "true", await !stepNames().contains(RequestOptions.timeStep) {
+      throw RequestOptions.refusal(time, inEffect: "false")
+    }
+    return values
   }
 
   /// Options that cannot change once a download exists; aria2 leaves them out, too.
@@ -46,32 +68,32 @@ extension Aria2 {
 
   func changeOption(_ parameters: Parameters) async throws -> JSONValue {
     let text = try parameters.string(0)
-    let changes = try RequestOptions.values(of: try parameters.object(1)) {
+    let changes = try await values(of: try parameters.object(1)) {
       $0.isOfRequest && !Self.fixed.contains($0.name)
     }
     let status = try await gids.status(of: text)
     guard !status.state.phase.isFinal else {
       throw RPCFailure("Cannot change option for GID#\(gids.gid(of: status.id).text)")
     }
-    let all = settings.value.options.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
+    let all = optionsForAll.filter { Aria2Option.all[$0.key]?.isOfRequest == true }
     let standard = standardsOfStages
+    let steps = await stepNames()
     _ = try await downloader.update(status.id) { [requestOptions, configuration] request in
       let given = RequestOptions.given(request).merging(changes) { $1 }
       try requestOptions.apply(changes, among: all.merging(given) { $1 }, to: &request)
-      RequestOptions.give(changes.filter { $0.key != "dir" }, to: &request, over: standard)
+      let kept = changes.filter { !["dir", RequestOptions.timeOption].contains($0.key) }
+      RequestOptions.give(kept, to: &request, over: standard)
       try configuration.prepareChange(&request)
+      RequestOptions.selectTime(changes[RequestOptions.timeOption], in: &request, of: steps)
     }
     return "OK"
   }
 
-  /// Those that cannot change while a server runs are left out, as by aria2.
-  private static let fixedForAll: Set<String> = [
-    "gid", "pause", "out", "checksum", "enable-rpc", "daemon", "rpc-listen-port", "rpc-listen-all", "rpc-secure",
-    "rpc-allow-origin-all", "rpc-max-request-size", "disk-cache", "check-certificate", "netrc-path",
-  ]
+  /// Those of one download only are left out, as by aria2.
+  private static let fixedForAll: Set<String> = ["gid", "pause", "out", "checksum", "select-file"]
 
   func changeGlobalOption(_ parameters: Parameters) async throws -> JSONValue {
-    var changes = try RequestOptions.values(of: try parameters.object(0)) { !Self.fixedForAll.contains($0.name) }
+    var changes = try await values(of: try parameters.object(0)) { !Self.fixedForAll.contains($0.name) }
     // What cannot be used fails here, not at the next download.
     var probe = DownloadRequest(URL(filePath: "/"))
     try requestOptions.apply(changes, to: &probe)
@@ -79,7 +101,7 @@ extension Aria2 {
     if let dir = changes["dir"] { changes["dir"] = try requestOptions.folder(of: dir) }
     // A value with which the server was started is not kept: clients give back all options that they were told, and it may be
     // started with another one.
-    let standard = started
+    let standard = await started()
     _ = try await settings.update { [changes] in
       for (name, value) in changes { $0.options[name] = value == standard[name] ? nil : value }
     }

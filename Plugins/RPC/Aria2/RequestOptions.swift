@@ -10,12 +10,16 @@ struct RequestOptions: Sendable {
   /// The key of the options that a client has given, among the metadata of a request.
   static let metadataKey = "rpc.options"
 
-  /// Returns the values as they are told again. Options that aria2 does not know are left out, as by aria2.
+  /// Returns the values that have an effect, as they are told again. Options that aria2 does not know are left out, as by
+  /// aria2.
   ///
-  /// - Parameter isWanted: Whether an option can be given here.
-  /// - Throws: ``RPCFailure`` for a value that the option does not take.
+  /// - Parameters:
+  ///   - inEffect: The values that hold where clients change nothing; the standard of aria2 where there is none.
+  ///   - isWanted: Whether an option can be given here.
+  /// - Throws: ``RPCFailure`` for a value that the option does not take, and for one that cannot have its effect here.
   static func values(
-    of object: [String: JSONValue], where isWanted: (Aria2Option) -> Bool = \.isOfRequest
+    of object: [String: JSONValue], inEffect: [String: String] = [:],
+    where isWanted: (Aria2Option) -> Bool = \.isOfRequest
   ) throws(RPCFailure) -> [String: String] {
     var values: [String: String] = [:]
     for (name, value) in object {
@@ -25,9 +29,42 @@ struct RequestOptions: Sendable {
       guard let text = option.canonical(value) else {
         throw RPCFailure("We encountered a problem while processing the option '--\(name)'.")
       }
-      values[name] = text
+      switch option.use {
+      case .applied: values[name] = text
+      case .fixed:
+        let present = inEffect[name] ?? option.standard
+        guard option.isAccepted(text, inEffect: present) else { throw refusal(name, inEffect: present) }
+      case .inner, .start: break
+      }
     }
     return values
+  }
+
+  /// The refusal of a value that cannot have its effect.
+  static func refusal(_ name: String, inEffect: String?) -> RPCFailure {
+    let reason =
+      inEffect.map { "It is “\($0.prefix(200).escaped)” here and cannot be changed" } ?? "It cannot be set here"
+    return RPCFailure("We encountered a problem while processing the option '--\(name)'. \(reason).")
+  }
+
+  /// The values that have an effect: those of an earlier version may have others, which it kept without one.
+  static func applied(_ values: [String: String]) -> [String: String] {
+    values.filter { Aria2Option.all[$0.key]?.use == .applied }
+  }
+
+  /// The option that selects ``timeStep``, and its name among the steps of a pipeline.
+  static let timeOption = "remote-time"
+  static let timeStep = "SetModificationDate"
+
+  /// Selects, or leaves out, the step that gives a file the time of its server.
+  ///
+  /// - Parameters:
+  ///   - value: The value of the option; `nil` for the selection as it is.
+  ///   - steps: The names of all steps of the pipeline.
+  static func selectTime(_ value: String?, in request: inout DownloadRequest, of steps: Set<String>) {
+    guard let value, steps.contains(timeStep), (value == "true") != request.steps.contains(timeStep) else { return }
+    let others = (request.steps.names ?? steps).subtracting([timeStep])
+    request.steps = .only(value == "true" ? others.union([timeStep]) : others)
   }
 
   /// The options that were given for a download.
