@@ -53,8 +53,7 @@
         try Task.checkCancellation()
         guard let error = error as? SubprocessError else { throw error }
         throw DownloadError(
-          .processing, "\(program) could not be run: \(error.description.redactingURLs)", stage: "RunCommand",
-          cause: error)
+          .processing, "\(program) could not be run: \(error.description)", stage: "RunCommand", cause: error)
       }
     }
 

@@ -53,7 +53,7 @@ extension DownloadError {
       return
     }
     guard error.domain == NSURLErrorDomain else {
-      self.init(.network, error.localizedDescription.redactingURLs, cause: error)
+      self.init(.network, error.localizedDescription, cause: error)
       return
     }
     let text = error.localizedDescription

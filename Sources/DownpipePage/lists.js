@@ -1,7 +1,7 @@
 // Long lists of which only the visible part exists: the queue and the history.
 
 import {
-  bytes, capital, count, duration, id, inWords, make, readStatus, setText, speed, statusKeys,
+  bytes, capital, count, duration, id, inWords, make, readStatus, setText, shortURL, speed, statusKeys,
 } from "./link.js";
 
 const mostHeight = 6_000_000; // Browsers place nothing reliably far below this; longer lists are scaled.
@@ -301,7 +301,7 @@ function showDetails(row) {
   const facts = [
     ["State", capital(stateText(row))], ["Error", row.error], ["Size", amountText(row)], ["File", row.path],
     ["Priority", row.priority === null ? "" : String(row.priority)], [row.urls.length > 1 ? "URLs" : "URL",
-      row.urls.join("\n")], ["GID", row.gid],
+      row.urls.map(shortURL).join("\n")], ["GID", row.gid],
   ];
   const list = id("details-list");
   list.replaceChildren();

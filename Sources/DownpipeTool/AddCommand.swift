@@ -21,6 +21,7 @@ struct AddCommand: AsyncParsableCommand {
   var untrusted = false
   @Flag(help: "Print one JSON object at the end.")
   var json = false
+  @OptionGroup var urls: URLOptions
 
   func validate() throws {
     if input.dryRun { throw ValidationError("--dry-run is an option of “get”") }
@@ -48,7 +49,7 @@ struct AddCommand: AsyncParsableCommand {
     // A server takes two batches in the time of one: while one waits for its indexes, another one is prepared.
     let count = isShared && list != nil ? 2 : 1
     let adding = try await Self.withDownloaders(count, pipeline, options) { downloaders in
-      var adding = Adding(downloaders: downloaders, plan: plan)
+      var adding = Adding(downloaders: downloaders, plan: plan, urls: urls.style)
       try await withThrowingTaskGroup(of: Adding.Batch.self) { group in
         try await adding.add(plan.urls, &group)
         while let urls = try await adding.next(of: list, &group) { try await adding.add(urls, &group) }
@@ -87,6 +88,7 @@ struct AddCommand: AsyncParsableCommand {
     private static let batch = 5_000
 
     let plan: GetPlan
+    let urls: URLStyle
     private(set) var added = 0
     private(set) var known = 0
     private(set) var refused = 0
@@ -96,18 +98,19 @@ struct AddCommand: AsyncParsableCommand {
     /// Those that have no batch.
     private var idle: [Downloader]
 
-    init(downloaders: [Downloader], plan: GetPlan) {
+    init(downloaders: [Downloader], plan: GetPlan, urls: URLStyle) {
       idle = downloaders
       self.plan = plan
+      self.urls = urls
     }
 
-    mutating func add(_ urls: [String], _ group: inout Batches) async throws {
-      for text in urls {
+    mutating func add(_ lines: [String], _ group: inout Batches) async throws {
+      for text in lines {
         do throws(DownloadError) {
           requests.append(try plan.request(for: text))
         } catch {
           refused += 1
-          OutputFile.warn("\(URLLine(text).url.redactedURL.prefix(200)): \(error.message)".harmless)
+          OutputFile.warn("\(urls.text(URLLine(text).url).prefix(200)): \(error.message)".harmless)
         }
         if requests.count >= Self.batch { try await flush(&group) }
       }

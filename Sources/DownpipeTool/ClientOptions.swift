@@ -163,7 +163,9 @@ struct ClientOptions: ParsableArguments {
         let file = try PrivateFile.create(path, option: "--rpc-secret-file", replaces: false)
         try file.output.write(secret + "\n")
         try file.finish()
-        OutputFile.warn("the token of clients is \(secret), and is kept in \(path)")
+        // Elsewhere a log may keep it.
+        let shown = OutputFile.standardError.isTerminal ? " \(secret), and is" : ""
+        OutputFile.warn("the token of clients is\(shown) kept in \(path)")
         return try RPCSecret(secret)
       }
       guard let bytes = FileManager.default.contents(atPath: path) else {

@@ -25,7 +25,9 @@ struct GetCommand: AsyncParsableCommand {
     guard input.dryRun else { return try await run.run() }
     var settings = run.settings
     settings.showsAll = true
-    let dryRun = DryRun(plan: run.plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
+    let dryRun = DryRun(
+      plan: run.plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet,
+      urls: reporting.urls.style)
     let status = try await dryRun.run(run.list)
     if status != 0 { throw ExitCode(status) }
   }
@@ -48,7 +50,7 @@ struct GetCommand: AsyncParsableCommand {
     let handOver = try HandOver(
       to: server, secretFile: handOver.secretFile, plan: plan,
       directory: folder.directory == "." ? nil : folder.directory, settings: settings,
-      isJSON: reporting.json, isQuiet: reporting.quiet)
+      isJSON: reporting.json, isQuiet: reporting.quiet, urls: reporting.urls.style)
     if try await handOver.run(list) > 0 { throw ExitCode(1) }
   }
 
@@ -58,7 +60,7 @@ struct GetCommand: AsyncParsableCommand {
   func prepared() async throws -> GetRun {
     var plan = try input.plan()
     let list = try plan.inputFile.map(URLList.init)
-    try GetRun.checkSingle(plan, isJSON: reporting.json)
+    try GetRun.checkSingle(plan, reporting.choice)
 
     let servers = try await networkSettings(&plan)
 

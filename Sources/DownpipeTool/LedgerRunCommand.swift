@@ -117,12 +117,13 @@ struct LedgerPicker: Sendable {
     let statuses = try await downloader.statuses(of: ids)
     if let unknown = ids.first(where: { statuses[$0] == nil }) {
       throw UsageError(
-        "the ledger has no download “\(unknown.rawValue.prefix(100).escaped)”: “downpipe list --json” shows the ids")
+        "the ledger has no download “\(unknown.rawValue.redactingURLs.prefix(100).escaped)”: “downpipe list --json” "
+          + "shows the ids")
     }
     if let foreign = ids.first(where: { DownloadIdentity($0) == nil }) {
       throw UsageError(
-        "the download “\(foreign.rawValue.prefix(100).escaped)” was added by another program: this command takes those "
-          + "of downpipe only")
+        "the download “\(foreign.rawValue.redactingURLs.prefix(100).escaped)” was added by another program: this "
+          + "command takes those of downpipe only")
     }
     await monitor.beginAdding()
     for id in ids {

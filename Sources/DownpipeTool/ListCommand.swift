@@ -25,6 +25,8 @@ struct ListCommand: AsyncParsableCommand {
   @Flag(help: "Print one JSON object on each line.")
   var json = false
 
+  @OptionGroup var urls: URLOptions
+
   func run() async throws {
     try await folder.withDownloader(needsLedger: !orphans) { downloader in
       if orphans { try await showOrphans(downloader) } else { try await show(downloader) }
@@ -53,7 +55,9 @@ struct ListCommand: AsyncParsableCommand {
       var text = ""
       for status in statuses {
         let reason = reasons.reason(for: status)
-        text += (json ? RecordTable.json(status, reason: reason) : RecordTable.row(status, reason: reason)) + "\n"
+        let style = urls.style
+        text += json ? RecordTable.json(status, style, reason: reason) : RecordTable.row(status, style, reason: reason)
+        text += "\n"
       }
       try OutputFile.standardOutput.write(text)
       guard statuses.count == page else { break }

@@ -52,15 +52,15 @@ struct QuickGet: Sendable {
   func prepared() throws -> GetRun {
     let plan = try GetPlan(urls: urls, inputFile: inputFile)
     let list = try plan.inputFile.map(URLList.init)
-    try GetRun.checkSingle(plan, isJSON: isJSON)
+    let output = OutputChoice(isJSON: isJSON, isQuiet: isQuiet)
+    try GetRun.checkSingle(plan, output)
     let place = Place(directory: directory ?? ".")
     let directory = try Folder.prepare(place.directory, option: "--directory")
     let ledger = try place.usableLocation(directory: directory)
     var settings = PipelineSettings(directory: directory, ledger: ledger)
     settings.limitJobs(to: jobs ?? settings.jobs)
     settings.scope = PathScope(directory: directory, ledger: ledger)
-    return GetRun(
-      plan: plan, list: list, settings: settings, output: OutputChoice(isJSON: isJSON, isQuiet: isQuiet))
+    return GetRun(plan: plan, list: list, settings: settings, output: output)
   }
 
   private struct Place: LedgerPlace {

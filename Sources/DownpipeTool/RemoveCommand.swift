@@ -75,8 +75,9 @@ struct RemoveCommand: AsyncParsableCommand {
           removed += 1
         } else {
           let exists = try await downloader.contains(DownloadID(id))
+          let shown = "“\(id.redactingURLs)”"
           OutputFile.warn(
-            exists ? "“\(id)” not removed: another process is working on it" : "the ledger has no download “\(id)”")
+            exists ? "\(shown) not removed: another process is working on it" : "the ledger has no download \(shown)")
           isComplete = false
         }
       } catch {
@@ -89,7 +90,7 @@ struct RemoveCommand: AsyncParsableCommand {
   }
 
   private func warn(_ error: any Error, _ id: String? = nil) -> Bool {
-    OutputFile.warn((id.map { "\($0): " } ?? "") + DownloadError(error, as: .storage).message)
+    OutputFile.warn((id.map { "\($0.redactingURLs): " } ?? "") + DownloadError(error, as: .storage).message)
     return false
   }
 

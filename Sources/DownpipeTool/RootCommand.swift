@@ -81,7 +81,7 @@ struct RootCommand: AsyncParsableCommand {
       let status = exitCode(for: error)
       // The parser's own status for wrong usage is 64 (sysexits.h).
       if status != .validationFailure { exit(withError: error) }
-      try? OutputFile.standardError.write(fullMessage(for: error) + "\n")
+      try? OutputFile.standardError.write(fullMessage(for: error).redactingURLs + "\n")
       Foundation.exit(2)
     }
   }

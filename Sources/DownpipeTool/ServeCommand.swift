@@ -11,8 +11,8 @@ struct ServeCommand: AsyncParsableCommand {
     abstract: "Run downloads that clients add: a server for programs that drive aria2.",
     discussion: """
       Clients send JSON-RPC to http://HOST:PORT/jsonrpc, over HTTP or WebSocket, with a token. It is made at the first start, \
-      printed, and kept in .downpipe/rpc-secret below the folder. SIGTERM and SIGINT stop transfers at a checkpoint; the next \
-      start continues them.
+      and kept in .downpipe/rpc-secret below the folder; a terminal shows it. SIGTERM and SIGINT stop transfers at a \
+      checkpoint; the next start continues them.
 
       URLs of clients are treated as with “get --untrusted”: they cannot reach addresses of this network, nor use its \
       passwords. Files stay in the folder.
@@ -50,7 +50,7 @@ struct ServeCommand: AsyncParsableCommand {
       settings.network = servers
       settings.scope = outside.scope(directory: directory, ledger: ledger)
       settings.programs = programs.rule
-      let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
+      let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet, urls: reporting.urls.style)
       let configuration = try clients.configuration(directory: directory, settings: settings)
 
       let interruption = Interruption()

@@ -202,5 +202,19 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: [.short, .long], help: "Print errors only; with --json, only the result of each file.")
   var quiet = false
 
-  var choice: OutputChoice { OutputChoice(isJSON: json, isQuiet: quiet) }
+  @OptionGroup var urls: URLOptions
+
+  var choice: OutputChoice { OutputChoice(isJSON: json, isQuiet: quiet, urls: urls.style) }
+}
+
+/// How a command shows URLs.
+struct URLOptions: ParsableArguments {
+  @Flag(
+    name: .customLong("show-urls"),
+    help: ArgumentHelp(
+      "Show URLs as they were given, with passwords and the values of queries. Messages about errors have none of these."
+    ))
+  var showsURLs = false
+
+  var style: URLStyle { URLStyle(isWhole: showsURLs) }
 }

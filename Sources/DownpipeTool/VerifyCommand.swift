@@ -68,7 +68,7 @@ struct VerifyCommand: LedgerRunCommand {
         return DownloadResult(status, wasFinishedBefore: true)
       case .unverifiable(let reason):
         let error = DownloadError(.processing, "not verified: \(reason)")
-        try await monitor.show(DownloadNotice(id: status.id, url: status.request.shownURL, error: error))
+        try await monitor.show(DownloadNotice(id: status.id, url: status.request.givenURL, error: error))
         return DownloadResult(status, wasFinishedBefore: true)
       case .damaged(let error):
         return isRepairing ? nil : failed(error)

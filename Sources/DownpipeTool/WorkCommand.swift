@@ -68,7 +68,7 @@ struct WorkCommand: AsyncParsableCommand {
     settings.programs = programs.rule
     settings.fleetPerHost = fleetPerHost
     settings.fleetRate = fleetLimitRate
-    let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet)
+    let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet, urls: reporting.urls.style)
 
     let interruption = Interruption()
     let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())

@@ -32,6 +32,9 @@ struct CommandTests {
           perHost: 2, connections: 4, retries: 9, directory: "/d", conflict: .replace,
           ledger: nil))
     #expect(command.reporting.json && command.reporting.quiet)
+    #expect(!command.reporting.choice.urls.isWhole)
+    #expect(try GetCommand.parse(["http://a/1", "--show-urls"]).reporting.choice.urls.isWhole)
+    #expect(try ListCommand.parse(["--show-urls"]).urls.style.isWhole)
   }
 
   @Test("The time limits reach the source", arguments: PipelineSettings.Transport.allCases)

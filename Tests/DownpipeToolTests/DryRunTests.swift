@@ -42,7 +42,10 @@ struct DryRunTests {
     await server.shutdown()
     #expect(forecasts.map(\.connections) == [connections ?? 4, 1, 1, 1])
     #expect(forecasts.map(\.mirrors.count) == [connections == 1 ? 1 : 2, 1, 1, 1])
-    #expect(!"\(forecasts)".contains("secret"))
+    for forecast in forecasts {
+      #expect(DryRun.line(forecast).contains("http://b.test/?token=…") && !DryRun.line(forecast).contains("secret"))
+      #expect(DryRun.line(forecast, URLStyle(isWhole: true)).contains("http://b.test/?token=secret"))
+    }
     let text = run.sentence(forecasts[0])
     let expected = [
       nil: "can be resumed, up to 4 connections, 2 mirrors", 1: "can be resumed, 1 mirror",

@@ -79,6 +79,26 @@ struct JSONOutputTests {
     #expect(Array(line.url.unicodeScalars) == Array(text.unicodeScalars))
   }
 
+  @Test("Outputs hide the values of queries, and the id tells the downloads apart, unless URLs are asked for")
+  func secrets() throws {
+    let url = "https://me:hunter2@example.org/?hunter2&id=hunter2#hunter2"
+    let hidden = "https://…@example.org/?…&id=…"
+    let (result, status) = (
+      Samples.result(error: DownloadError(.network, "no"), url: url), Samples.status(.paused, name: nil, url: url)
+    )
+    let board = BoardLayout(columns: 200, rows: 9, hasColor: false)
+    #expect(JSONOutput.line(result).contains("\"url\":\"\(hidden)\""))
+    #expect(PlainOutput.line(result) == "failed\t\(hidden)\tnetwork\t00000000deadbeef")
+    #expect(PlainOutput.message(failed: result) == "\(hidden) [00000000deadbeef]: no")
+    #expect(board.line(result) == "✗ \(hidden) [00000000deadbeef]: no")
+    #expect(RecordTable.row(status).hasSuffix("  \(hidden)") && RecordTable.json(status).contains(hidden))
+
+    let whole = URLStyle(isWhole: true)
+    #expect(JSONOutput.line(result, whole).contains(url) && PlainOutput.line(result, whole).contains(url))
+    #expect(PlainOutput.message(failed: result, whole) == "\(url): no")
+    #expect(RecordTable.row(status, whole).hasSuffix("  \(url)") && RecordTable.json(status, whole).contains(url))
+  }
+
   @Test("States and progress have their own lines")
   func progress() throws {
     struct Event: Decodable {
@@ -92,15 +112,15 @@ struct JSONOutputTests {
     }
     let status = Samples.status(received: 1000, total: .known(3000), speed: 500.4)
     let state = try JSONDecoder().decode(
-      Event.self, from: Data(StatusLine.state(status, url: status.request.shownURL).utf8))
+      Event.self, from: Data(StatusLine.state(status, url: "u").utf8))
     #expect(state.event == "state" && state.state == "transferring" && state.total == 3000)
     let line = try JSONDecoder().decode(
-      Event.self, from: Data(StatusLine.progress(status, url: status.request.shownURL).utf8))
+      Event.self, from: Data(StatusLine.progress(status, url: "u").utf8))
     #expect(line.event == "progress" && line.bytes == 1000 && line.bytesPerSecond == 500 && line.secondsRemaining == 3)
     let unknown = Samples.status(.waiting(.gate("it is night")), speed: .infinity)
     let waiting = try JSONDecoder().decode(
-      Event.self, from: Data(StatusLine.state(unknown, url: unknown.request.shownURL).utf8))
+      Event.self, from: Data(StatusLine.state(unknown, url: "u").utf8))
     #expect(waiting.reason == "it is night" && waiting.total == nil)
-    #expect(StatusLine.progress(unknown, url: unknown.request.shownURL).contains(#""bytesPerSecond":null"#))
+    #expect(StatusLine.progress(unknown, url: "u").contains(#""bytesPerSecond":null"#))
   }
 }

@@ -17,10 +17,10 @@ import Tracing
 struct SecretsTests {
   @Test(arguments: [true, false])
   func nothingSecretComesOut(_ succeeds: Bool) async throws {
-    let url = try #require(URL(string: "https://user:CANARY@a.test/film?token=CANARY#token=CANARY"))
-    let mirror = try #require(URL(string: "https://CANARY@b.test/film?X-Amz-Signature=CANARY"))
-    let fresh = try #require(URL(string: "https://user:CANARY@d.test/film?sig=CANARY"))
-    let hop = try #require(URL(string: "https://user:CANARY@c.test/film?sig=CANARY"))
+    let url = try #require(URL(string: "https://CANARY:CANARY@a.test/film?CANARY&passkey=CANARY&k=CANARY#CANARY"))
+    let mirror = try #require(URL(string: "https://CANARY@b.test/film?pin=CANARY;h=CANARY"))
+    let fresh = try #require(URL(string: "https://user:CANARY@d.test/film?CANARY"))
+    let hop = try #require(URL(string: "https://user:CANARY@c.test/film?user=CANARY#sig=CANARY"))
     let bytes = DownloadFixtures.pattern(size: 5000)
     let broken = NSError(
       domain: "transport", code: 1,

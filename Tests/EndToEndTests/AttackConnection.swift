@@ -133,6 +133,14 @@
       } ?? []
     }
 
+    /// Receives until a text has come, and returns what has come so far; `nil` if the connection ends before.
+    func text(until mark: String) async throws -> String? {
+      try await receive { bytes, _ in
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.contains(mark) ? text : nil
+      }
+    }
+
     /// Receives a reply; `nil` if the connection ends without one.
     func reply() async throws -> LocalPlace.Reply? {
       try await receive { bytes, isAtEnd in

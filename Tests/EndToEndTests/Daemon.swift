@@ -13,8 +13,11 @@
   /// A `downpipe serve` of the same build as these tests, at a port or a socket of its own. It ends with this value.
   final class Daemon: Sendable {
     private struct State: Sendable {
-      /// What it has written to its standard error.
+      /// What it has written to its standard output and its standard error.
+      var output = ""
       var errors = ""
+      /// How many of the two have not ended.
+      var openPipes = 2
       /// 128 and the number of the signal if one has ended it; `nil` while it runs.
       var status: Int32?
     }
@@ -39,23 +42,16 @@
       let trust = trustsClients ? ["--trust-clients"] : []
       process.arguments = ["serve", "-d", folder, "--rpc-listen", place] + trust + options
       process.standardInput = FileHandle.nullDevice
-      process.standardOutput = FileHandle.nullDevice
-      let errors = try ChildPipe()
+      let (output, errors) = (try ChildPipe(), try ChildPipe())
       let state = Watched(State())
       process.terminationHandler = { process in
         let isSignal = process.terminationReason == .uncaughtSignal
         let status = process.terminationStatus + (isSignal ? 128 : 0)
         state.update { $0.status = status }
       }
-      try process.run(errors: errors)
-      let reader = errors.fileHandleForReading
-      Thread.detachNewThread {
-        while true {
-          let chunk = reader.availableData
-          if chunk.isEmpty { return }
-          state.update { $0.errors += String(decoding: chunk, as: UTF8.self) }
-        }
-      }
+      try process.run(output: output, errors: errors)
+      Self.read(output, state) { $0.output += $1 }
+      Self.read(errors, state) { $0.errors += $1 }
       await state.wait { Self.greeting($0.errors) != nil || $0.status != nil }
       guard let greeting = Self.greeting(state.value.errors) else {
         kill(process.processIdentifier, SIGKILL)
@@ -82,6 +78,20 @@
       if state.value.status == nil { kill(process.processIdentifier, SIGKILL) }
     }
 
+    private static func read(
+      _ pipe: ChildPipe, _ state: Watched<State>, _ add: @escaping @Sendable (inout State, String) -> Void
+    ) {
+      let reader = pipe.fileHandleForReading
+      Thread.detachNewThread {
+        while true {
+          let chunk = reader.availableData
+          if chunk.isEmpty { break }
+          state.update { add(&$0, String(decoding: chunk, as: UTF8.self)) }
+        }
+        state.update { $0.openPipes -= 1 }
+      }
+    }
+
     /// Where it says that it listens, once the line is complete.
     private static func greeting(_ errors: String) -> String? {
       let start = "downpipe: listening at "
@@ -91,6 +101,12 @@
 
     /// What it has written to its standard error so far.
     var errors: String { state.value.errors }
+
+    /// What it has written to its standard output and its standard error, to their ends: call it after ``end(_:)``.
+    func everything() async -> String {
+      await state.wait { $0.openPipes == 0 }
+      return state.value.output + state.value.errors
+    }
 
     /// The number of the process.
     var processIdentifier: Int32 { process.processIdentifier }

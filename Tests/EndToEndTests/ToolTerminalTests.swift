@@ -55,6 +55,27 @@ extension EndToEnd {
       }
     }
 
+    #if RPC
+      @Test("a terminal shows the token that serve makes, and a log does not")
+      func theTokenIsForATerminal() async throws {
+        try await DefectRun.with { _ in
+          .status(404)
+        } _: { run in
+          // The port is used, so that the server ends after it has made its token.
+          let serve = ["serve", "--rpc-listen", "\(run.server.port)", "-d"]
+          let shown = try await tool(serve + [run.folder.path("shown")], ["TERM": "xterm"])
+          let logged = try await run.tool(serve + [run.folder.path("logged")])
+          for (outcome, name) in [(shown, "shown"), (logged, "logged")] {
+            let file = try run.folder.read("\(name)/.downpipe/rpc-secret")
+            let token = String(decoding: file, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            let text = outcome.output + outcome.errors
+            #expect(outcome.status == 2 && text.contains("rpc-secret"), "\(outcome.everything)")
+            #expect(token.utf8.count == 32 && text.contains(token) == (name == "shown"), "\(outcome.everything)")
+          }
+        }
+      }
+    #endif
+
     /// Standard output leads elsewhere: it gets plain lines, and the terminal still has the bars.
     @Test func redirectedOutputGetsPlainLines() async throws {
       try await DefectRun.with {

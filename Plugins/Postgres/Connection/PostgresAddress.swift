@@ -13,8 +13,8 @@
     let mayBeMisread: Bool
 
     static let advice =
-      "the address cannot be understood: write postgresql://user:password@host/database, with percent-encoded special "
-      + "characters in user and password"
+      "the address cannot be understood: write postgresql://host/database, with user:password@ before the host if needed, "
+      + "and with percent-encoded special characters in user and password"
 
     /// - Throws: ``PostgresFault`` with an error that has nothing of the text, because a password may be in it.
     init(_ text: String) throws(PostgresFault) {

@@ -197,6 +197,8 @@ public struct DownloadError: Error, Sendable {
   }
 
   /// Creates a description of a failure.
+  ///
+  /// URLs in the message lose user information, fragment and the values of the query: messages are shown, logged and kept.
   @inline(never)
   public init(
     _ code: Code,
@@ -209,7 +211,7 @@ public struct DownloadError: Error, Sendable {
   ) {
     box = .holding(
       Properties(
-        code: code, message: message, stage: stage, httpStatus: httpStatus, retryAfter: retryAfter,
+        code: code, message: message.redactingURLs, stage: stage, httpStatus: httpStatus, retryAfter: retryAfter,
         scope: scope == .download ? nil : scope, cause: cause))
   }
 
@@ -222,8 +224,7 @@ public struct DownloadError: Error, Sendable {
     } else if error is CancellationError {
       self.init(.cancelled, "the work was cancelled", stage: stage, cause: error)
     } else {
-      // Foundation's errors contain the URL, with its password.
-      self.init(code, String(describing: error).redactingURLs, stage: stage, cause: error)
+      self.init(code, String(describing: error), stage: stage, cause: error)
     }
   }
 

@@ -240,5 +240,5 @@ public struct DownloadRequest: Sendable, Hashable {
 
 extension DownloadRequest: CustomStringConvertible {
   /// The id and the URL without its secrets, suitable for logs.
-  public var description: String { "\(id.rawValue) \(url.redacted)" }
+  public var description: String { "\(id.rawValue.redactingURLs) \(url.redacted)" }
 }

@@ -212,7 +212,7 @@ extension SourceRequest {
 
 extension SourceRequest: CustomStringConvertible {
   /// The id, the URL and the range, without secrets, suitable for logs.
-  public var description: String { "\(id.rawValue) \(url.redacted)\(range.map { " \($0.field)" } ?? "")" }
+  public var description: String { "\(id.rawValue.redactingURLs) \(url.redacted)\(range.map { " \($0.field)" } ?? "")" }
 }
 
 /// A requested range of bytes, with or without an end.

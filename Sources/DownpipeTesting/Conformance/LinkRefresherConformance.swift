@@ -77,14 +77,14 @@ public struct LinkRefresherConformance: Sendable {
     }
     await report.check("failure-is-thrown", "an error is thrown when there is no fresh link", when: hopeless != nil) {
       guard let hopeless, let fresh = try? await refresher.refresh(hopeless) else { return }
-      throw Deviation("for \(hopeless.request.url.absoluteString) it gave \(fresh.url.absoluteString)")
+      throw Deviation("for \(hopeless.request.url.redacted) it gave \(fresh.url.redacted)")
     }
     try report.finish()
   }
 
   private func refresh(_ link: ExpiredLink) async throws {
     let fresh = try await refresher.refresh(link)
-    try expect(fresh.url.scheme?.isEmpty == false, "“\(fresh.url.absoluteString)” has no scheme: it cannot be opened")
+    try expect(fresh.url.scheme?.isEmpty == false, "“\(fresh.url.redacted)” has no scheme: it cannot be opened")
     try verify(link, fresh)
   }
 }

@@ -3,5 +3,5 @@ import Foundation
 
 extension Artifact {
   /// The path of the file, or its URL if it is on another machine; `nil` in memory.
-  var place: String? { remoteURL?.absoluteString ?? path }
+  var place: String? { remoteURL?.redacted ?? path }
 }

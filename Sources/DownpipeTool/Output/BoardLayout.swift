@@ -7,6 +7,7 @@ struct BoardLayout {
   var columns: Int
   var rows: Int
   var hasColor = true
+  var urls = URLStyle()
 
   /// A row for each running download, as far as the terminal has room, and the summary below them.
   func frame(_ running: [DownloadStatus], summary: [String], at now: Date) -> [String] {
@@ -22,7 +23,7 @@ struct BoardLayout {
   }
 
   func row(_ status: DownloadStatus, at now: Date) -> String {
-    let label = status.shownName.harmless.fitted(to: labelColumns)
+    let label = name(of: status).harmless.fitted(to: labelColumns)
     switch status.state {
     case .waiting(let reason):
       let room = width - labelColumns - 1
@@ -45,7 +46,8 @@ struct BoardLayout {
 
   /// The line of a download that has ended. Why it failed is never cut.
   func line(_ result: DownloadResult) -> String {
-    let name = (result.path?.split(separator: "/").last.map(String.init) ?? result.url.redactedURL).harmless
+    let name = (result.path?.split(separator: "/").last.map(String.init) ?? urls.label(result.url, result.id))
+      .harmless
     if let error = result.error {
       return colored("✗ \(name)", .red) + ": \(error.sentence.harmless)"
     }
@@ -61,7 +63,7 @@ struct BoardLayout {
   }
 
   /// The line of a notice, which is never cut.
-  func line(_ notice: DownloadNotice) -> String { "! \(PlainOutput.message(notice))" }
+  func line(_ notice: DownloadNotice) -> String { "! \(PlainOutput.message(notice, urls))" }
 
   // MARK: Parts of a row
 
@@ -95,17 +97,15 @@ struct BoardLayout {
     return "retrying in \(TimeLeftFormat().format(.seconds(max(0, date.timeIntervalSince(now))))): \(error.message)"
   }
 
+  /// The name of the file; while that is not known, the last part of the path of the URL.
+  private func name(of status: DownloadStatus) -> String {
+    let last = status.request.url.lastPathComponent
+    return status.name ?? (last.isEmpty || last == "/" ? urls.text(status.request.givenURL) : last)
+  }
+
   private enum Color: Int { case bold = 1, dim, red = 31, green, yellow, cyan = 36 }
 
   private func colored(_ text: String, _ color: Color) -> String {
     hasColor && !text.isEmpty ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
-  }
-}
-
-extension DownloadStatus {
-  /// The name of the file; while that is not known, the last part of the URL.
-  fileprivate var shownName: String {
-    let last = request.url.lastPathComponent
-    return name ?? (last.isEmpty || last == "/" ? request.shownURL.redactedURL : last)
   }
 }

@@ -5,6 +5,7 @@ import Foundation
 struct BoardOutput: RunOutput {
   private var terminal: Terminal
   private let hasColor: Bool
+  private let urls: URLStyle
   /// Writes standard output where that is not the terminal.
   private var plain: PlainOutput?
 
@@ -13,8 +14,11 @@ struct BoardOutput: RunOutput {
   private var notices: [DownloadNotice] = []
   private var lastDrawn = Date.distantPast
 
-  init(hasColor: Bool, terminal: OutputFile = .standardError, plain: PlainOutput? = nil) {
+  init(
+    hasColor: Bool, urls: URLStyle = URLStyle(), terminal: OutputFile = .standardError, plain: PlainOutput? = nil
+  ) {
     self.hasColor = hasColor
+    self.urls = urls
     self.terminal = Terminal(terminal)
     self.plain = plain
   }
@@ -47,7 +51,7 @@ struct BoardOutput: RunOutput {
 
   private var layout: BoardLayout {
     let size = terminal.size
-    return BoardLayout(columns: size.columns, rows: size.rows, hasColor: hasColor)
+    return BoardLayout(columns: size.columns, rows: size.rows, hasColor: hasColor, urls: urls)
   }
 
   private mutating func takeEnded(_ layout: BoardLayout) -> [String] {

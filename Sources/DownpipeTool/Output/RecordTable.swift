@@ -7,20 +7,21 @@ enum RecordTable {
   static let heading = row("ID", "STATE", "DONE", "SIZE", "NAME")
 
   /// - Parameter reason: why a waiting download has to wait, where that is known.
-  static func row(_ download: DownloadStatus, reason: String? = nil) -> String {
+  static func row(_ download: DownloadStatus, _ urls: URLStyle = URLStyle(), reason: String? = nil) -> String {
     let progress = download.progress
     let received = progress.received > 0 ? ByteFormat.binary.format(progress.received) : "–"
     let done = download.artifact == nil ? progress.fraction.map(ProgressFormat.percent) ?? received : "100%"
-    let name = download.name ?? download.request.shownURL
+    let name = download.name ?? urls.text(download.request.givenURL)
     return row(
       download.id.rawValue, download.listedPhase.rawValue, done,
       (download.artifact?.size ?? progress.total).formatted(),
       name + ((reason ?? download.error?.message).map { "  (\($0))" } ?? ""))
   }
 
-  static func json(_ download: DownloadStatus, reason: String? = nil) -> String {
+  static func json(_ download: DownloadStatus, _ urls: URLStyle = URLStyle(), reason: String? = nil) -> String {
     var object: JSONObject = [
-      "id": download.id.rawValue, "state": download.listedPhase.rawValue, "url": download.request.shownURL,
+      "id": download.id.rawValue, "state": download.listedPhase.rawValue,
+      "url": urls.text(download.request.givenURL),
       "path": download.artifact?.place, "bytes": download.artifact?.size.bytes ?? download.progress.received,
       "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
       "bytesFetched": download.bytesFetched, "priority": Int(download.request.priority.rawValue), "reason": reason,

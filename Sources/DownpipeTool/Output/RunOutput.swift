@@ -18,7 +18,7 @@ protocol RunOutput {
 /// What one should know about a download of a command although it ends nothing.
 struct DownloadNotice {
   var id: DownloadID
-  /// The URL as it was typed, without secrets.
+  /// The URL as it was typed; outputs show it by ``URLStyle``.
   var url: String
   var error: DownloadError
 }
@@ -26,7 +26,7 @@ struct DownloadNotice {
 /// How one download of a command ended.
 struct DownloadResult {
   var id: DownloadID
-  /// The URL as it was typed, without secrets.
+  /// The URL as it was typed; outputs show it by ``URLStyle``.
   var url: String
   /// Where the file is; `nil` after a failure.
   var path: String?
@@ -61,16 +61,11 @@ extension DownloadResult {
     case .paused: error = DownloadError(.cancelled, "the download was paused; run the command again to resume it")
     }
     self.init(
-      id: status.id, url: status.request.shownURL, path: status.artifact?.place,
+      id: status.id, url: status.request.givenURL, path: status.artifact?.place,
       bytes: status.artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
       resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, verified: status.verified,
       error: error,
       wasFinishedBefore: wasFinishedBefore)
-  }
-
-  /// The result of a download that could not start.
-  init(id: DownloadID, url: String, error: DownloadError) {
-    self.init(id: id, url: url.identifyingURL, path: nil, error: error)
   }
 }
 

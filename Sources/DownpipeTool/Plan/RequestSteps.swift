@@ -101,7 +101,4 @@ extension DownloadRequest {
     get { metadata[Self.givenURLKey] ?? url.absoluteString }
     set { if newValue != url.absoluteString { metadata[Self.givenURLKey] = newValue } }
   }
-
-  /// The URL as it was typed, without secrets, by which people and scripts know the download.
-  var shownURL: String { givenURL.identifyingURL }
 }

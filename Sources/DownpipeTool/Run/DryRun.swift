@@ -10,7 +10,7 @@ struct DryRun: Sendable {
   /// What would happen with one URL.
   struct Forecast: Sendable {
     var id: DownloadID
-    /// Without secrets.
+    /// The URL as it was typed.
     var url: String
     var path: String?
     var total = ByteCount.unknown
@@ -18,7 +18,7 @@ struct DryRun: Sendable {
     var isResumable: Bool?
     /// The most connections that the file would be fetched over.
     var connections = 1
-    /// The other URLs of the file, without secrets.
+    /// The other URLs of the file.
     var mirrors: [String] = []
     /// Whether another file has the path.
     var isTaken = false
@@ -34,6 +34,7 @@ struct DryRun: Sendable {
   var settings: PipelineSettings
   var isJSON: Bool
   var isQuiet: Bool
+  var urls = URLStyle()
 
   /// - Returns: The exit status: 0 if every URL can be downloaded, 1 if some cannot, 130 after a signal.
   func run(_ list: URLList?, _ interruption: Interruption = Interruption()) async throws -> Int32 {
@@ -98,9 +99,9 @@ struct DryRun: Sendable {
           content.leftOut.compactMap { file in
             file.error.map { Subject(id: file.id, url: file.url, request: .failure($0)) }
           }
-          + content.requests.map { Subject(id: $0.id, url: $0.shownURL, request: .success($0)) }
+          + content.requests.map { Subject(id: $0.id, url: $0.givenURL, request: .success($0)) }
       } catch let failure as MetalinkDocuments.Failure {
-        subjects = [Subject(id: plan.id(for: text), url: text.identifyingURL, request: .failure(failure.error))]
+        subjects = [Subject(id: plan.id(for: text), url: text, request: .failure(failure.error))]
       }
       isComplete = try await show(subjects, source, downloader) && isComplete
     }
@@ -110,14 +111,14 @@ struct DryRun: Sendable {
   /// A file that would be downloaded.
   struct Subject: Sendable {
     var id: DownloadID
-    /// Without secrets.
+    /// The URL as it was typed.
     var url: String
     var request: Result<DownloadRequest, DownloadError>
   }
 
   private func subject(_ text: String) -> Subject {
     Subject(
-      id: plan.id(for: text), url: URLLine(text).url.identifyingURL,
+      id: plan.id(for: text), url: URLLine(text).url,
       request: Result { () throws(DownloadError) in try plan.request(for: text) })
   }
 
@@ -148,9 +149,9 @@ struct DryRun: Sendable {
 
   private func show(_ forecast: Forecast) throws {
     if isJSON {
-      try OutputFile.standardOutput.write(Self.line(forecast) + "\n")
+      try OutputFile.standardOutput.write(Self.line(forecast, urls) + "\n")
     } else if let error = forecast.error {
-      OutputFile.warn("\(forecast.url.redactedURL): \(error.sentence)")
+      OutputFile.warn("\(urls.label(forecast.url, forecast.id)): \(error.sentence)")
     } else if !isQuiet {
       try OutputFile.standardOutput.write(sentence(forecast).harmless + "\n")
     }
@@ -245,7 +246,7 @@ struct DryRun: Sendable {
       // Only segments use those that the server names.
       mirrors += reply.duplicates.filter { $0 != request.url && !mirrors.contains($0) }
     }
-    forecast.mirrors = mirrors.map(\.redacted)
+    forecast.mirrors = mirrors.map(\.absoluteString)
   }
 
   /// The name of the finished file for the name that the server suggests.
@@ -256,7 +257,7 @@ struct DryRun: Sendable {
   }
 
   func sentence(_ forecast: Forecast) -> String {
-    let path = forecast.path ?? forecast.url.redactedURL
+    let path = forecast.path ?? urls.label(forecast.url, forecast.id)
     guard let isResumable = forecast.isResumable else {
       return "\(path): finished already" + (forecast.isRefreshed ? "; its server would be asked for changes" : "")
     }
@@ -278,11 +279,11 @@ struct DryRun: Sendable {
     }
   }
 
-  static func line(_ forecast: Forecast) -> String {
+  static func line(_ forecast: Forecast, _ urls: URLStyle = URLStyle()) -> String {
     let object: JSONObject = [
-      "event": "dryRun", "id": forecast.id.rawValue, "url": forecast.url, "path": forecast.path,
+      "event": "dryRun", "id": forecast.id.rawValue, "url": urls.text(forecast.url), "path": forecast.path,
       "total": forecast.total.bytes, "resumable": forecast.isResumable,
-      "segments": forecast.connections, "mirrors": forecast.mirrors, "taken": forecast.isTaken,
+      "segments": forecast.connections, "mirrors": forecast.mirrors.map(urls.text), "taken": forecast.isTaken,
       "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(StatusLine.error),
     ]
     return object.json

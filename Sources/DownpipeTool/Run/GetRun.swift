@@ -35,18 +35,18 @@ struct GetRun: Sendable {
 
   /// Checks the only URL of a command: if it cannot be used, the command fails at once, in the form of output that was
   /// asked for.
-  static func checkSingle(_ plan: GetPlan, isJSON: Bool) throws {
+  static func checkSingle(_ plan: GetPlan, _ output: OutputChoice) throws {
     guard plan.isSingle, !plan.isMetalink, let text = plan.urls.first else { return }
     do { _ = try plan.request(for: text) } catch {
-      if isJSON {
+      if output.isJSON {
         let result = DownloadResult(id: plan.id(for: text), url: text, error: error)
-        try OutputFile.standardOutput.write(JSONOutput.line(result) + "\n")
+        try OutputFile.standardOutput.write(JSONOutput.line(result, output.urls) + "\n")
       }
       // A mistyped subcommand is taken for a URL.
       if text.allSatisfy({ $0.isLetter || $0 == "-" }), !text.isEmpty {
         throw UsageError("“\(text.prefix(200))” is neither a command nor a URL: see “downpipe --help”")
       }
-      throw UsageError("\(text.redactedURL.prefix(200)): \(error.message)")
+      throw UsageError("\(output.urls.text(text).prefix(200)): \(error.message)")
     }
   }
 }

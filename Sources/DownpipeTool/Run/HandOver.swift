@@ -17,13 +17,14 @@ struct HandOver: Sendable {
   private let settings: PipelineSettings
   private let isJSON: Bool
   private let isQuiet: Bool
+  private let urls: URLStyle
   /// How many downloads one message has. One that is refused does not hold up the others.
   private static let batch = 100
 
   /// - Throws: ``UsageError`` for an address or a file that cannot be used.
   init(
     to server: String, secretFile: String?, plan: GetPlan, directory: String?, settings: PipelineSettings, isJSON: Bool,
-    isQuiet: Bool
+    isQuiet: Bool, urls: URLStyle
   ) throws(UsageError) {
     guard let url = HTTPURL.parse(server), ["http", "https"].contains(url.scheme?.lowercased() ?? ""),
       url.host()?.isEmpty == false, URLText(url).userInfo == nil
@@ -36,6 +37,7 @@ struct HandOver: Sendable {
     self.settings = settings
     self.isJSON = isJSON
     self.isQuiet = isQuiet
+    self.urls = urls
   }
 
   private static func token(_ file: String) throws(UsageError) -> String {
@@ -106,7 +108,7 @@ struct HandOver: Sendable {
         } else {
           refused += 1
           let message = (answer["error"] as? [String: Any])?["message"] as? String
-          tell(sent[index], error: message ?? "the server gives no reason")
+          tell(sent[index], error: message?.redactingURLs ?? "the server gives no reason")
         }
       }
       refused += waiting.count
@@ -137,13 +139,13 @@ struct HandOver: Sendable {
 
   private func tell(_ text: String, gid: String) {
     guard !isQuiet else { return }
-    let url = URLLine(text).url.identifyingURL
+    let url = urls.text(URLLine(text).url)
     let object: JSONObject = ["event": "handedOver", "id": gid, "url": url]
     try? OutputFile.standardOutput.write(isJSON ? object.json + "\n" : "\(gid.prefix(64).escaped)  \(url.harmless)\n")
   }
 
   private func tell(_ text: String, error: String) {
-    let url = URLLine(text).url.identifyingURL
+    let url = urls.text(URLLine(text).url)
     if isJSON {
       let object: JSONObject = ["event": "refused", "url": url, "message": String(error.prefix(500))]
       try? OutputFile.standardOutput.write(object.json + "\n")

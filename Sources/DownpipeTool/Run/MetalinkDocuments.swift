@@ -60,7 +60,7 @@ struct MetalinkDocuments: Sendable {
         let id = DownloadIdentity(document: name, file: file).id
         content.notices.append(
           DownloadNotice(
-            id: id, url: text.identifyingURL,
+            id: id, url: text,
             error: DownloadError(.unverified, "the file “\(file.prefix(100).escaped)” is not verified: \(reason)")))
       } skipping: {
         leaveOut($0.error)

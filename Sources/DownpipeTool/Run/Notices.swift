@@ -11,7 +11,7 @@ struct Notices {
     for await event in refusals {
       guard case .refused(let error) = event.kind, codes.contains(error.code) else { continue }
       // An output that cannot be written ends the command elsewhere.
-      try? await monitor.show(DownloadNotice(id: event.id, url: event.request.shownURL, error: error))
+      try? await monitor.show(DownloadNotice(id: event.id, url: event.request.givenURL, error: error))
     }
   }
 }

@@ -4,13 +4,18 @@ import Foundation
 struct OutputChoice: Sendable, Hashable {
   var isJSON = false
   var isQuiet = false
+  var urls = URLStyle()
   /// Whether standard error is a terminal that can move its cursor and show the characters of bars.
   var hasTerminal: Bool
   var outputIsTerminal: Bool
 
-  init(isJSON: Bool, isQuiet: Bool, environment: [String: String] = ProcessInfo.processInfo.environment) {
+  init(
+    isJSON: Bool, isQuiet: Bool, urls: URLStyle = URLStyle(),
+    environment: [String: String] = ProcessInfo.processInfo.environment
+  ) {
     self.isJSON = isJSON
     self.isQuiet = isQuiet
+    self.urls = urls
     hasTerminal =
       OutputFile.standardError.isTerminal && environment["TERM"] != "dumb" && Self.canShowBars(environment)
     outputIsTerminal = OutputFile.standardOutput.isTerminal
@@ -28,11 +33,11 @@ struct OutputChoice: Sendable, Hashable {
   var drawsBars: Bool { hasTerminal && !isJSON && !isQuiet }
 
   func make(environment: [String: String] = ProcessInfo.processInfo.environment) -> any RunOutput & Sendable {
-    if isJSON { return JSONOutput(isQuiet: isQuiet) }
-    guard drawsBars else { return PlainOutput(isQuiet: isQuiet) }
+    if isJSON { return JSONOutput(isQuiet: isQuiet, urls: urls) }
+    guard drawsBars else { return PlainOutput(isQuiet: isQuiet, urls: urls) }
     // The bars are on standard error. Where standard output leads elsewhere, it gets its plain lines.
-    let plain = outputIsTerminal ? nil : PlainOutput(isQuiet: false, errors: nil)
+    let plain = outputIsTerminal ? nil : PlainOutput(isQuiet: false, urls: urls, errors: nil)
     // See no-color.org.
-    return BoardOutput(hasColor: environment["NO_COLOR"]?.isEmpty ?? true, plain: plain)
+    return BoardOutput(hasColor: environment["NO_COLOR"]?.isEmpty ?? true, urls: urls, plain: plain)
   }
 }

@@ -25,9 +25,11 @@ final class WorkLog: Observer {
   let name = "WorkLog"
   private let isJSON: Bool
   private let isQuiet: Bool
+  private let urls: URLStyle
   private let state = Mutex(Counts())
 
-  init(isJSON: Bool, isQuiet: Bool) {
+  init(isJSON: Bool, isQuiet: Bool, urls: URLStyle = URLStyle()) {
+    self.urls = urls
     self.isJSON = isJSON
     self.isQuiet = isQuiet
   }
@@ -35,7 +37,8 @@ final class WorkLog: Observer {
   var counts: Counts { state.withLock { $0 } }
 
   func observe(_ events: AsyncStream<DownloadEvent>) async {
-    var output: any RunOutput = isJSON ? JSONOutput(isQuiet: isQuiet) : PlainOutput(isQuiet: isQuiet)
+    var output: any RunOutput =
+      isJSON ? JSONOutput(isQuiet: isQuiet, urls: urls) : PlainOutput(isQuiet: isQuiet, urls: urls)
     var fault: String?
     for await event in events {
       if let words = Self.words(event), words != fault {
@@ -58,7 +61,7 @@ final class WorkLog: Observer {
     }
   }
 
-  /// What the machine lacks by an event of this worker, or that it goes on.
+  /// What the machine lacks by an event of this worker; `nil` for other events.
   private static func words(_ event: DownloadEvent) -> String? {
     switch event.kind {
     case .attemptFailed(let error) where error.scope == .machine: "this machine pauses: \(error.message)"
@@ -67,7 +70,7 @@ final class WorkLog: Observer {
   }
 
   private func result(_ event: DownloadEvent, _ state: DownloadState) -> DownloadResult? {
-    let url = event.request.shownURL
+    let url = event.request.givenURL
     switch state {
     case .finished(let artifact):
       return DownloadResult(id: event.id, url: url, path: artifact.place, bytes: artifact.size.bytes ?? 0)
