@@ -277,7 +277,7 @@ public final class Downloader: Sendable {
 
   /// What this machine lacks, by the latest download that has found it, so that nothing or only a trial runs here; `nil` while
   /// nothing is known to be wrong. See ``RetryDecision/giveBack``.
-  public var machineFault: DownloadError? { engine.context.machineFault.withLock { $0 } }
+  public var machineFault: DownloadError? { engine.context.machineFault.value }
 
   /// The current pipeline, including replaced stages.
   public var pipeline: Pipeline {

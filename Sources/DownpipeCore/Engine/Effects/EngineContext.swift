@@ -23,7 +23,7 @@ final class EngineContext: Sendable {
   let excludedPlaces = ExcludedPlaces()
   let hostFaults = HostFaults()
   /// What this machine lacks; see ``MachineHealth``.
-  let machineFault = Mutex<DownloadError?>(nil)
+  let machineFault = Monitor<DownloadError?>(nil)
   let companions = CompanionCache()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?

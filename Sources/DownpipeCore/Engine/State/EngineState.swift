@@ -206,7 +206,7 @@ struct EngineState: Sendable {
   private mutating func noteHealth(since before: MachineHealth) {
     guard health.fault != before.fault || health.trial != before.trial else { return }
     (mode.mayLease, mode.mustTakeTurn, reasons.mayHaveChanged) = (true, true, true)
-    context.machineFault.withLock { $0 = health.fault }
+    context.machineFault.update { $0 = health.fault }
   }
 
   /// Takes what the end of a run says about the machine.
