@@ -27,7 +27,7 @@
   /// - Octets of a field that are not UTF-8 are replaced. A `Location` with such octets is refused with
   ///   `.invalidResponse`; a file name in Latin-1 has replacement characters.
   /// - A connection attempt cannot be abandoned. A cancelled download ends at once, and so does
-  ///   ``/DownpipeCore/Downloader/shutdown()``, but the attempt keeps a thread and a socket until
+  ///   ``/DownpipeCore/Downloader/shutdown(waitingAtMost:)``, but the attempt keeps a thread and a socket until
   ///   ``Configuration/connectTimeLimit``.
   /// - When more connections are open than may be kept, the oldest idle one is closed. A request that is about to use
   ///   it fails with `.network` and is retried as the retry policy says.

@@ -58,7 +58,7 @@ extension FileStore {
 
   /// Whether the artifact is not published yet: it is a partial, in a workspace or in memory.
   public func isStaged(_ artifact: Artifact) -> Bool {
-    guard let path = artifact.path else { return true }
+    guard let path = artifact.path.map(PathText.normalized) else { return true }
     return PathText.remainder(of: path, below: folders.partials) != nil
       || PathText.remainder(of: path, below: folders.work) != nil
   }
@@ -70,8 +70,10 @@ extension FileStore {
   }
 
   /// Returns an artifact with the size and modification time that its file has now; `nil` if it does not exist, or another
-  /// kind of entry is in its place.
-  public func current(_ artifact: Artifact) async -> Artifact? { artifact.current(system) }
+  /// kind of entry is in its place. A symbolic link is followed if the artifact is published: the user may have moved it.
+  public func current(_ artifact: Artifact) async -> Artifact? {
+    artifact.current(system, followingLinks: !isStaged(artifact))
+  }
 
   /// With `ConflictPolicy.reuse`, returns the existing file with the name of the download and the expected size.
   ///

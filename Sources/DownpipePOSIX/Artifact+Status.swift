@@ -18,9 +18,9 @@ extension Artifact {
     return isDescribed(by: status)
   }
 
-  /// The artifact as it is on disk now; `nil` if nothing of its kind is at its path. Symbolic links are followed.
-  package func current(_ system: FileSystem) -> Artifact? {
-    guard let path, let status = try? system.status(Entry(path), following: true),
+  /// The artifact as it is on disk now; `nil` if nothing of its kind is at its path.
+  package func current(_ system: FileSystem, followingLinks: Bool = true) -> Artifact? {
+    guard let path, let status = try? system.status(Entry(path), following: followingLinks),
       status.kind == (kind == .file ? .file : .folder)
     else { return nil }
     guard kind == .file else { return self }

@@ -50,6 +50,14 @@ struct StepOutputTests {
       }
     ),
     (
+      "a symbolic link to the input",
+      { file, context, _ in
+        let path = (context.workspace ?? "") + "/link"
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: file.path ?? "")
+        return File(path: path, name: file.name)
+      }
+    ),
+    (
       "another artifact's kind",
       { file, _, _ in File(Artifact(kind: .directory, location: file.artifact.location, name: "a")) }
     ),
@@ -92,6 +100,72 @@ struct StepOutputTests {
     let downloader = try await downloader(folder, Moving(folder: folder.path("films")))
     let artifact = try await downloader.add(url).value
     #expect(try artifact.readBytes() == bytes && artifact.path?.hasPrefix(folder.path("films")) == true)
+    await downloader.shutdown()
+  }
+
+  @Test("another spelling of the right path is the right path", arguments: ["/", "//.//", "/./"])
+  func spellings(_ prefix: String) async throws {
+    let folder = try TemporaryFolder()
+    let step = FakePostProcessor<File, File>(name: "Spelling") { file, context in
+      let path = (context.workspace ?? "") + "/output"
+      try FileManager.default.copyItem(atPath: file.path ?? "", toPath: path)
+      return File(path: prefix + path, name: file.name)
+    }
+    let downloader = try await downloader(folder, step)
+    let artifact = try await downloader.add(url).value
+    #expect(try artifact.readBytes() == bytes)
+    #expect(artifact.path == folder.path("store/file.bin"))
+    await downloader.shutdown()
+  }
+
+  /// What steps make of a folder, and where they leave it.
+  private enum FolderStep: CaseIterable {
+    case withSlash, fileInside, companionIsInput
+  }
+
+  @Test("an output that is its input or lies in it is not removed with it", arguments: FolderStep.allCases)
+  private func outputInInput(_ kind: FolderStep) async throws {
+    let folder = try TemporaryFolder()
+    let bytes = bytes
+    let making = FakePostProcessor<File, Directory>(name: "Making") { file, context in
+      let path = (context.workspace ?? "") + "/folder"
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try Data(bytes).write(to: URL(filePath: path + "/film"))
+      return Directory(path: path, name: "folder")
+    }
+    let inPlace = FakePostProcessor<Directory, Directory>(name: "InPlace") { directory, _ in
+      Directory(path: (directory.path ?? "") + "/", name: "folder")
+    }
+    let largest = FakePostProcessor<Directory, File>(name: "Largest") { directory, _ in
+      File(path: (directory.path ?? "") + "/film", name: "film")
+    }
+    let converting = FakePostProcessor<File, File>(name: "Converting") { file, context in
+      let path = (context.workspace ?? "") + "/converted"
+      try Data([1]).write(to: URL(filePath: path))
+      return File(path: path, name: file.name).withCompanion(at: file.path ?? "", suffix: ".orig")
+    }
+    let downloader = try await Downloader {
+      FakeSource([url: [.init(bytes)]])
+      FileStore(folder.path("store"))
+      MemoryLedger()
+      FakeRetryPolicy(.giveUp)
+      if kind == .companionIsInput {
+        Self.copying
+        converting
+      } else {
+        making
+        if kind == .withSlash { inPlace } else { largest }
+      }
+    }
+    let artifact = try await downloader.add(url).value
+    let path = try #require(artifact.path)
+    let place =
+      switch kind {
+      case .withSlash: path + "/film"
+      case .fileInside: path
+      case .companionIsInput: path + ".orig"
+      }
+    #expect(try Data(contentsOf: URL(filePath: place)) == Data(bytes), "\(kind)")
     await downloader.shutdown()
   }
 

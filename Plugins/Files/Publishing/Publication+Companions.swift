@@ -111,6 +111,8 @@ extension Publication {
           return nil
         }
       }
+      // After a loss of power they are there if the artifact is.
+      try await flushTarget()
       if let result = try await body() { return result }
     } catch {
       if !replacing { try? await withdrawCompanions(from: name) }

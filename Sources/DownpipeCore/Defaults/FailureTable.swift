@@ -40,7 +40,7 @@ public struct FailureTable: Sendable, Hashable {
 
   /// The failures that a row applies to.
   public enum Key: Sendable, Hashable, CustomStringConvertible {
-    /// Errors of the scope, whatever their code.
+    /// Errors of the scope, with any code.
     case scope(DownloadError.Scope)
     /// Errors with the code. For the code `.httpStatus` the row applies only to statuses without a row.
     case code(DownloadError.Code)

@@ -79,6 +79,10 @@ extension Artifact {
           .processing, "the path of the companion “\(companion.suffix)” is not absolute: write it into the workspace")
       }
     }
+    let paths = companions.map(\.path) + [path].compactMap(\.self)
+    guard Set(paths).count == paths.count else {
+      throw DownloadError(.processing, "a companion of “\(name)” has the path of another file: write one file for each")
+    }
     guard Set(companions.map { $0.suffix.lowercased() }).count == companions.count else {
       throw DownloadError(
         .processing, "two companions of “\(name)” have the same suffix: give each one its own")

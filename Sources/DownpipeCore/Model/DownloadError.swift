@@ -121,7 +121,7 @@ public struct DownloadError: Error, Sendable {
     /// That of the way to the host, such as a proxy or a name server. When three different hosts fail so in a row, the fault
     /// is the machine's.
     case host
-    /// That of this machine, whatever it downloads: no space, no credentials of its own, a folder that cannot be written.
+    /// That of this machine, with every download: no space, no credentials of its own, a folder that cannot be written.
     /// Another machine may do it. The download keeps its attempts, and the downloader pauses; see ``RetryDecision/giveBack``.
     case machine
   }

@@ -119,7 +119,7 @@ struct DownloadRun: Sendable {
       let result = await Result { try await ending(of: &group) }
       if case .success(true) = result { await monitor.beginToEnd() }
       group.cancelAll()
-      if !keepsUnfinished { _ = try? await downloader.removeAll(Self.unfinished) }
+      if !keepsUnfinished { await removeUnfinished(downloader) }
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.end()
       await notices.value
@@ -128,6 +128,16 @@ struct DownloadRun: Sendable {
   }
 
   private static let unfinished = DownloadFilter(phases: Set(DownloadState.Phase.allCases).subtracting([.finished]))
+
+  /// Removes what is left, for as long as a shutdown may take: a stage may not return.
+  private func removeUnfinished(_ downloader: Downloader) async {
+    await withTaskGroup { group in
+      group.addTask { _ = try? await downloader.removeAll(Self.unfinished) }
+      group.addTask { try? await Task.sleep(for: .seconds(10)) }
+      await group.next()
+      group.cancelAll()
+    }
+  }
 
   private func ending(of group: inout ThrowingTaskGroup<Step, any Error>) async throws -> Bool {
     while let step = try await group.next() {

@@ -189,6 +189,7 @@ struct RetryTests {
     for row in FailureTable.standard.rows {
       let error: DownloadError =
         switch row.key {
+        case .scope(let scope): DownloadError(.init("unheardOf"), "x", scope: scope)
         case .code(let code): DownloadError(code, "x")
         case .httpStatus(let status): DownloadError(.httpStatus, "x", httpStatus: status)
         case .httpStatusClass(let hundreds): DownloadError(.httpStatus, "x", httpStatus: hundreds * 100 + 99)
@@ -203,6 +204,7 @@ struct RetryTests {
         case .waitForDisk: .wait(for: .disk, atMost: .seconds(30))
         case .waitForOwner: .wait(for: .owner, atMost: .seconds(5))
         case .waitForDescriptors: .wait(for: .descriptors, atMost: .seconds(1))
+        case .giveBack: .giveBack
         default: .giveUp
         }
       #expect(Retry().decide(Self.failure(error)) == expected, "\(row.key)")

@@ -37,6 +37,14 @@ struct EventBufferTests {
     #expect(await read(buffer) == ["a 1", "b 2"])
   }
 
+  @Test("progress pushes out no other event")
+  func progressPushesNothingOut() async {
+    let buffer = EventBuffer(capacity: 2)
+    for number in 1...2 { buffer.append(event("a", .stepFinished(name: "\(number)"))) }
+    buffer.append(progress("a"))
+    #expect(await read(buffer) == ["a 1", "a 2"])
+  }
+
   @Test("then the oldest go, and their number comes in their place")
   func lossIsTold() async {
     let buffer = EventBuffer(capacity: 3)

@@ -1,4 +1,4 @@
-import DownpipeCore
+@testable import DownpipeCore
 @_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
@@ -37,6 +37,24 @@ struct HangingLedgerTests: EngineSuite {
       case .tellingACancellation: try await downloader.updateAll(.ids(["paused"])) { $0.tags = ["changed"] }
       }
     }
+  }
+
+  @Test("A shutdown that waits for the ledger is not complete, and names it")
+  func shutdownNamesTheLedger() async throws {
+    let faulty = FaultyLedger(ledger)
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), ledger: faulty)
+    try await settle(downloader)
+    faulty.hold(.exchange, at: faulty.calls.count { $0 == .exchange } + 1)
+    let adding = Task { try? await downloader.add(url) }
+    await faulty.held(atLeast: 1)
+    async let stopping = downloader.shutdown(waitingAtMost: .seconds(7))
+    await time.sleeper(dueIn: .seconds(7))
+    time.advance(by: .seconds(7))
+    let report = await stopping
+    #expect(!report.isComplete && report.unended.contains { $0.stage == downloader.engine.context.ledgerName })
+    faulty.release()
+    #expect(await downloader.shutdown(waitingAtMost: nil).isComplete)
+    _ = await adding.value
   }
 
   @Test("A gate that closes stops transfers although the ledger does not answer", arguments: Call.allCases)

@@ -43,9 +43,9 @@ struct MachineFaultTests: EngineSuite {
       try await settle(downloader)
       for download in downloads {
         let status = try await download.status
-        #expect(status?.state.phase == .waiting)
-        #expect(status?.attempts == 0)
-        #expect(status?.error == nil)
+        #expect(status.state.phase == .waiting)
+        #expect(status.attempts == 0)
+        #expect(status.error == nil)
       }
       #expect(downloader.machineFault?.message == fault.message)
       time.advance(by: .seconds(pause))
@@ -83,7 +83,7 @@ struct MachineFaultTests: EngineSuite {
     } else {
       await time.sleeper(dueIn: .seconds(5))
       try await settle(downloader)
-      #expect(try await third.status?.attempts == 0)
+      #expect(try await third.status.attempts == 0)
       #expect(downloader.machineFault?.scope == .machine)
     }
     await downloader.shutdown(waitingAtMost: nil)

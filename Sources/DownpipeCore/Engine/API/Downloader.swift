@@ -1,4 +1,5 @@
 public import Foundation
+internal import Synchronization
 
 /// Runs downloads through a pipeline of stages.
 ///
@@ -20,6 +21,7 @@ public import Foundation
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
+  private let isShuttingDown = Atomic(false)
   private let loop: Task<Void, Never>
 
   /// Creates a downloader from the stages of a pipeline, and starts it.
@@ -88,7 +90,8 @@ public final class Downloader: Sendable {
     }
   }
 
-  deinit { loop.cancel() }
+  /// After a shutdown has begun, the loop ends by itself: it keeps the leases of what was left behind.
+  deinit { if !isShuttingDown.load(ordering: .relaxed) { loop.cancel() } }
 
   /// Ends the work without waiting for it, like the death of the process, in which all stages fail.
   package func abandon() { loop.cancel() }
@@ -105,6 +108,7 @@ public final class Downloader: Sendable {
   /// - Parameter limit: The longest time to wait; `nil` for as long as it takes.
   @discardableResult
   public func shutdown(waitingAtMost limit: Duration? = .seconds(10)) async -> ShutdownReport {
+    isShuttingDown.store(true, ordering: .relaxed)
     await engine.beginShutdown()
     guard let limit else {
       await loop.value
@@ -120,7 +124,7 @@ public final class Downloader: Sendable {
         return await group.next() ?? true
       }
     }.value
-    return ShutdownReport(unended: hasEnded ? [] : await engine.unended())
+    return hasEnded ? ShutdownReport(unended: []) : ShutdownReport(unended: await engine.unended(), isComplete: false)
   }
 
   /// Returns when no download waits or runs: every download is finished, failed, cancelled or paused.

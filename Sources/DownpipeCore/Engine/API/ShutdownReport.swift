@@ -4,7 +4,7 @@ public struct ShutdownReport: Sendable, Hashable {
   public struct Unended: Sendable, Hashable {
     /// The name of the stage.
     public let stage: String
-    /// The download that the stage works for; `nil` for an observer or a gate.
+    /// The download that the stage works for; `nil` for a stage that works for none or for several.
     public let download: DownloadID?
 
     /// Creates a description of a stage that did not return.
@@ -18,10 +18,12 @@ public struct ShutdownReport: Sendable, Hashable {
   public let unended: [Unended]
 
   /// Whether all work has ended, and the ledger is closed.
-  public var isComplete: Bool { unended.isEmpty }
+  public let isComplete: Bool
 
-  /// Creates a report.
-  public init(unended: [Unended]) { self.unended = unended }
+  /// Creates a report: a complete one if nothing is left.
+  public init(unended: [Unended]) { self.init(unended: unended, isComplete: unended.isEmpty) }
+
+  init(unended: [Unended], isComplete: Bool) { (self.unended, self.isComplete) = (unended, isComplete) }
 }
 
 extension ShutdownReport: CustomStringConvertible {

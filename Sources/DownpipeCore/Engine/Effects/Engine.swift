@@ -202,14 +202,21 @@ actor Engine {
     context.mailbox.wake()
   }
 
-  /// What has not ended after the shutdown has begun: the stages of runs, or observers and gates. From now on observers
-  /// are told nothing, and are cancelled.
+  /// What has not ended after the shutdown has begun: the stages of runs, or observers and gates, or the storage or the ledger.
+  /// From now on observers are told nothing, and are cancelled.
   func unended() -> [ShutdownReport.Unended] {
     hub.finish()
     for stop in observerStops { stop.stop(()) }
     context.giveUpWatchers()
-    let runs = state.slots.runs.values.map { ShutdownReport.Unended(stage: $0.presentStage, download: $0.id) }
-    return runs.isEmpty ? context.watchingStages.map { ShutdownReport.Unended(stage: $0, download: nil) } : runs
+    let runs = state.slots.runs.values.map { run in
+      // Without a slot, its work has ended, and its outcome is to be saved.
+      let isWorking = state.slots.start(of: run) != nil
+      return ShutdownReport.Unended(stage: isWorking ? run.presentStage : context.ledgerName, download: run.id)
+    }
+    guard runs.isEmpty else { return runs }
+    let watching = context.watchingStages
+    let others = watching.isEmpty ? (state.mode.isTakingTurn ? [context.storageName] : []) + [context.ledgerName] : watching
+    return others.map { ShutdownReport.Unended(stage: $0, download: nil) }
   }
 
   /// - Throws: `.shutDown` after the shutdown has begun.

@@ -55,7 +55,10 @@ final class EventBuffer: Sendable {
   func append(_ event: DownloadEvent) {
     state.update { state in
       guard !state.isFinished else { return }
-      if state.count >= capacity { state.makeRoom() }
+      if state.count >= capacity {
+        if event.isProgress, state.progressCount == 0 { return }
+        state.makeRoom()
+      }
       state.events.append(event)
       if event.isProgress { state.progressCount += 1 }
     }
@@ -69,8 +72,11 @@ final class EventBuffer: Sendable {
 
   /// Waits for the next event; `nil` after the last one, and if the task is cancelled while there is none.
   func next() async -> DownloadEvent? {
-    if !state.read(\.hasNext) { try? await state.wait(until: \.hasNext) }
-    return state.update { $0.next() }
+    while true {
+      if let event = state.update({ $0.next() }) { return event }
+      // Another reader may have been faster.
+      guard !state.read(\.isFinished), (try? await state.wait(until: \.hasNext)) != nil else { return nil }
+    }
   }
 }
 

@@ -96,6 +96,22 @@ extension Run {
   }
 }
 
+extension Artifact {
+  /// The artifact and its companions with each path in one spelling, by which they are compared.
+  var plainlySpelled: Artifact {
+    var artifact = self
+    if let path { artifact.location = .path(PathComponents.spelled(path)) }
+    for index in companions.indices { artifact.companions[index].path = PathComponents.spelled(companions[index].path) }
+    return artifact
+  }
+
+  /// Whether the artifact or a companion of it is another one, or lies in it.
+  func lies(in other: Artifact) -> Bool {
+    guard let folder = other.path else { return false }
+    return ([path].compactMap(\.self) + companions.map(\.path)).contains { PathComponents($0).isIn(folder) }
+  }
+}
+
 /// The components of an absolute path, compared as text.
 private struct PathComponents {
   let components: [Substring]
@@ -104,6 +120,12 @@ private struct PathComponents {
   init(_ path: String) {
     components = path.split(separator: "/").filter { $0 != "." }
     isSafe = path.utf8.first == UInt8(ascii: "/") && !components.contains("..")
+  }
+
+  /// A path without empty components and those that change nothing; one that leads up stays as it is.
+  static func spelled(_ path: String) -> String {
+    let parts = PathComponents(path)
+    return parts.isSafe ? "/" + parts.components.joined(separator: "/") : path
   }
 
   /// The folder that contains the path.

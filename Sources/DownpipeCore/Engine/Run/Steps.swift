@@ -63,7 +63,7 @@ extension Run {
     do {
       output = try await located(step.name, as: .processing) {
         try await self.context.executors.blocking {
-          try await step.process(input, context)
+          try await step.process(input, context).plainlySpelled
         }
       }
     } catch var error as DownloadError
@@ -97,7 +97,8 @@ extension Run {
     if let notice { announce(.refused(notice)) }
     if !verified.isEmpty { announce(.verified(verified)) }
     announce(.stepFinished(name: step.name))
-    if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
+    // What has the output in it goes with the workspace.
+    if output.location != input.location, !file.isUntouched, storage.isStaged(input), !output.lies(in: input) {
       try await located(storageName) { try await storage.remove(input) }
     }
     file.isUntouched = file.isUntouched && output.location == input.location

@@ -77,7 +77,20 @@ struct OutcomeTests {
       Expected(phase: .waiting, awaited: what, delay: wait / .seconds(1), consecutive: 1)
     case .refresh(let wait) where hasRefresher: Expected(phase: .waiting, awaited: .link, delay: wait / .seconds(1))
     case .refresh, .giveUp: Expected(phase: .failed)
+    case .giveBack: Expected(phase: .waiting)
     }
+  }
+
+  @Test("what is given back waits as before, and the attempt does not count")
+  func givenBack() throws {
+    let fault = DownloadError(.permission, "no folder", scope: .machine)
+    var record = try record(isProcessing: false)
+    let (failures, before) = (record.consecutiveFailures, record.error)
+    let state = apply(.failed(fault, .giveBack), to: &record, hasRefresher: false)
+    #expect(state == .waiting(.gate("this machine pauses: no folder")))
+    #expect(record.phase == .waiting && record.owner == nil && record.notBefore == nil)
+    #expect(record.attempts == 0 && record.consecutiveFailures == failures && record.error == before)
+    #expect(record.checkpoint.ranges.prefixLength == 40)
   }
 
   @Test("each decision of the retry policy", arguments: decisions)
