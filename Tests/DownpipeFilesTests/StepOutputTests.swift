@@ -144,19 +144,31 @@ struct StepOutputTests {
       try Data([1]).write(to: URL(filePath: path))
       return File(path: path, name: file.name).withCompanion(at: file.path ?? "", suffix: ".orig")
     }
-    let downloader = try await Downloader {
-      FakeSource([url: [.init(bytes)]])
-      FileStore(folder.path("store"))
-      MemoryLedger()
-      FakeRetryPolicy(.giveUp)
-      if kind == .companionIsInput {
-        Self.copying
-        converting
-      } else {
-        making
-        if kind == .withSlash { inPlace } else { largest }
+    let (source, store) = (FakeSource([url: [.init(bytes)]]), FileStore(folder.path("store")))
+    let downloader =
+      switch kind {
+      case .withSlash:
+        try await Downloader {
+          source
+          store
+          making
+          inPlace
+        }
+      case .fileInside:
+        try await Downloader {
+          source
+          store
+          making
+          largest
+        }
+      case .companionIsInput:
+        try await Downloader {
+          source
+          store
+          Self.copying
+          converting
+        }
       }
-    }
     let artifact = try await downloader.add(url).value
     let path = try #require(artifact.path)
     let place =
