@@ -1,11 +1,11 @@
 import Dispatch
+import DownpipeCore
 import Synchronization
 
 /// Threads for work that waits for a disk. The cooperative pool has one thread per core, and a flush can take seconds.
 package enum BlockingThreads {
-  private static let queue = DispatchQueue(label: "downpipe.blocking", qos: .utility, attributes: .concurrent)
-  private static let urgentQueue = DispatchQueue(
-    label: "downpipe.blocking.urgent", qos: .userInitiated, attributes: .concurrent)
+  private static let queue = BlockingQueue(width: 64)
+  private static let urgentQueue = BlockingQueue(width: 64)
 
   /// Which threads run the work.
   package enum Urgency: Sendable {
@@ -25,7 +25,7 @@ package enum BlockingThreads {
     let queue = urgency == .urgent ? urgentQueue : queue
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        queue.async { continuation.resume(with: Result { try body(cancellation) }) }
+        queue.run { continuation.resume(with: Result { try body(cancellation) }) }
       }
     } onCancel: {
       cancellation.set()

@@ -53,9 +53,13 @@ struct RequireDigestTests {
     }
     var request = DownloadRequest(Self.url, id: "a").with(\.expectedDigests, test.expected)
     request.pieces = test.pieces
+    // It does not begin before its events are followed.
+    await downloader.setSuspended(true)
     let download = try await downloader.add(request)
+    let events = download.events
+    await downloader.setSuspended(false)
     var told: [VerifiedDigest] = []
-    for await event in download.events { if case .verified(let digests) = event.kind { told += digests } }
+    for await event in events { if case .verified(let digests) = event.kind { told += digests } }
     let status = try await download.status
     await downloader.shutdown()
     let recorded = try await ledger.open().record("a")?.steps.verified ?? []

@@ -158,7 +158,8 @@ public struct PostProcessorConformance: Sendable {
       guard let path = try await bench.process(step).path, path != bench.input.path else { return }
       let folders = [bench.workspace] + step.outputFolders(try bench.context(workspace: bench.workspace))
       try expect(
-        folders.contains { path.hasPrefix($0 + "/") } && !path.split(separator: "/").contains(".."), "it is at \(path)")
+        folders.contains { path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }
+          && !path.split(separator: "/").contains(".."), "it is at \(path)")
     }
     await report.check(
       "nothing-is-left-behind", "what was written is in the workspace, which goes with the download",

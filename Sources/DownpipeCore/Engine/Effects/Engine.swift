@@ -215,7 +215,8 @@ actor Engine {
     }
     guard runs.isEmpty else { return runs }
     let watching = context.watchingStages
-    let others = watching.isEmpty ? (state.mode.isTakingTurn ? [context.storageName] : []) + [context.ledgerName] : watching
+    let others =
+      watching.isEmpty ? (state.mode.isTakingTurn ? [context.storageName] : []) + [context.ledgerName] : watching
     return others.map { ShutdownReport.Unended(stage: $0, download: nil) }
   }
 
