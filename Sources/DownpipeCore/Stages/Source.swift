@@ -138,9 +138,7 @@ public struct SourceRequest: Sendable, Hashable {
   /// The lease of the download, which the source checks right before it sends.
   public var lease: RequestLease
 
-  /// Creates a request.
-  ///
-  /// - Parameter downloadURL: The URL of the download's request; `nil` if it is `url`.
+  /// Creates a request. `downloadURL` is the URL of the download's request; `nil` if it is `url`.
   public init(
     url: URL, downloadURL: URL? = nil, id: DownloadID = DownloadID(), range: RequestedRange? = nil,
     validator: Validator? = nil, condition: Validator? = nil, conditionSize: Int64? = nil, headers: HeaderFields = [],
