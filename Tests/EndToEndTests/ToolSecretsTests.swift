@@ -62,7 +62,7 @@ extension EndToEnd {
         #expect(outcomes.contains { $0.output.contains(Self.shown(run.server, "/lost")) })
 
         // What is wrong is quoted.
-        let invalid = url("/ok").replacing("http://", with: "http://[")
+        let invalid = url("/ok").replacing("@127", with: "@[127")
         let list = try run.folder.write(Array("\(invalid)\n".utf8), to: "list")
         for arguments in [
           ["get", invalid], ["get", invalid, "--json"], ["get", "-i", list], ["get", "-i", list, "--json"],
