@@ -2,11 +2,11 @@ internal import Dispatch
 internal import Synchronization
 
 #if canImport(Glibc)
-  internal import Glibc
+  import Glibc
 #elseif canImport(Musl)
-  internal import Musl
+  import Musl
 #elseif canImport(Darwin)
-  internal import Darwin
+  import Darwin
 #endif
 
 /// Runs work that may block its thread, at most some at a time, on threads that nothing else needs.

@@ -90,6 +90,8 @@ public let MSG_DONTWAIT: Int32 = 0x40
 
 /// An `Int32` there, and an enumeration in Glibc.
 public let SHUT_RD: Int32 = 0
+// Of Glibc, whose getaddrinfo is called.
+public let EAI_AGAIN: Int32 = -3
 public let SOCK_STREAM: Int32 = 1
 
 // <time.h>, <sys/sysctl.h>, <sys/signal.h>, <sys/resource.h>, <sys/syslimits.h>
