@@ -38,7 +38,7 @@
         !origin.host.hasPrefix("["), NetworkAddress(origin.host) == nil,
         !fixed.contains(where: { $0.host == origin.host && $0.port == port })
       else { return entries }
-      let found = try await Self.lookUp(origin.host, within: limit)
+      let found = try await Self.ask(origin.host, within: limit).addresses
       guard !found.isEmpty else {
         throw DownloadError(
           .hostNotFound, "the host name \(origin.host) could not be resolved: check its spelling and the network")
@@ -50,29 +50,18 @@
 
     /// Whether no name server answers for a name, so that nothing is known of it. libcurl does not tell.
     static func isUnanswered(_ host: String, within limit: Duration) async -> Bool {
-      let (answers, continuation) = AsyncStream<Bool>.makeStream()
-      let isStarted: Void? = try? SystemThread.start("downpipe.names") {
-        var first: UnsafeMutablePointer<addrinfo>?
-        let status = getaddrinfo(host, nil, nil, &first)
-        if status == 0 { freeaddrinfo(first) }
-        continuation.yield(status == EAI_AGAIN)
-        continuation.finish()
+      do { return try await ask(host, within: limit).status == EAI_AGAIN } catch {
+        return (error as? DownloadError)?.code == .timedOut
       }
-      guard isStarted != nil else { return false }
-      let timer = Task {
-        try await Task.sleep(for: limit)
-        continuation.yield(true)
-        continuation.finish()
-      }
-      defer { timer.cancel() }
-      for await answer in answers { return answer }
-      return false
     }
 
-    static func lookUp(_ host: String, within limit: Duration) async throws -> [String] {
-      let (results, continuation) = AsyncThrowingStream<[String], any Error>.makeStream()
+    /// What getaddrinfo(3) has returned, and the addresses.
+    private typealias Answer = (status: CInt, addresses: [String])
+
+    private static func ask(_ host: String, within limit: Duration) async throws -> Answer {
+      let (answers, continuation) = AsyncThrowingStream<Answer, any Error>.makeStream()
       try SystemThread.start("downpipe.names") {
-        continuation.yield(Self.lookUp(host))
+        continuation.yield(Self.ask(host))
         continuation.finish()
       }
       let timer = Task {
@@ -82,13 +71,12 @@
             .timedOut, "the name \(host) was not resolved within \(limit.inSeconds); check the name server"))
       }
       defer { timer.cancel() }
-      // Ends without a value when the task is cancelled.
-      for try await addresses in results { return addresses }
-      try Task.checkCancellation()
-      return []
+      for try await answer in answers { return answer }
+      // The task was cancelled.
+      throw CancellationError()
     }
 
-    private static func lookUp(_ host: String) -> [String] {
+    private static func ask(_ host: String) -> Answer {
       var hints = addrinfo()
       #if canImport(Glibc)
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -96,7 +84,8 @@
         hints.ai_socktype = SOCK_STREAM
       #endif
       var first: UnsafeMutablePointer<addrinfo>?
-      guard getaddrinfo(host, nil, &hints, &first) == 0 else { return [] }
+      let status = getaddrinfo(host, nil, &hints, &first)
+      guard status == 0 else { return (status, []) }
       defer { freeaddrinfo(first) }
       var addresses: [String] = []
       var next = first
@@ -106,7 +95,7 @@
         }
         next = info.ai_next
       }
-      return addresses
+      return (status, addresses)
     }
   }
 

@@ -94,7 +94,7 @@ struct RPCHandler: ServerHandler {
     do {
       _ = try await aria2.downloader.counts()
       if let fault = aria2.downloader.machineFault {
-        return ServerReply(503, text: "this machine pauses: \(fault.message)\n")
+        return ServerReply(503, text: fault.reasonOfMachine + "\n")
       }
       return ServerReply(200, text: "ok\n")
     } catch { return ServerReply(503, text: "the ledger does not answer\n") }

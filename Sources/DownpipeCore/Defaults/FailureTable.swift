@@ -124,8 +124,8 @@ public struct FailureTable: Sendable, Hashable {
 
   /// Returns the row for an error.
   ///
-  /// The row of the error's scope comes first. For errors with the code `.httpStatus`, the row of the status comes first, then that of its class, then that of
-  /// the code. For other errors the status is ignored. The row `other` comes last.
+  /// The row of the error's scope comes first. For errors with the code `.httpStatus`, the row of the status follows, then
+  /// that of its class, then that of the code. For other errors the status is ignored. The row `other` comes last.
   public func row(for error: DownloadError) -> Row {
     if let row = row(.scope(error.scope)) { return row }
     if error.code == .httpStatus, let status = error.httpStatus {

@@ -63,10 +63,7 @@ final class WorkLog: Observer {
 
   /// What the machine lacks by an event of this worker; `nil` for other events.
   private static func words(_ event: DownloadEvent) -> String? {
-    switch event.kind {
-    case .attemptFailed(let error) where error.scope == .machine: "this machine pauses: \(error.message)"
-    default: nil
-    }
+    if case .attemptFailed(let error) = event.kind, error.scope == .machine { error.reasonOfMachine } else { nil }
   }
 
   private func result(_ event: DownloadEvent, _ state: DownloadState) -> DownloadResult? {

@@ -33,7 +33,7 @@ struct WorkerHealth: Sendable {
     switch path {
     case "/healthz":
       if seen == nil { return (false, "the ledger has not answered for 30 seconds\n") }
-      if let fault = downloader.machineFault { return (false, "this machine pauses: \(fault.message)\n") }
+      if let fault = downloader.machineFault { return (false, fault.reasonOfMachine + "\n") }
       return (true, "ok\n")
     case "/metrics": return (true, metrics)
     default: return nil

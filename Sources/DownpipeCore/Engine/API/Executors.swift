@@ -21,16 +21,10 @@ package struct Executors: Sendable {
     // A child task, because a task begins on its executor. A preference alone moves nothing: a call that needs no isolation
     // stays on the thread of its caller, and the compiler may leave out the hop even of a concurrent function.
     try await withTaskGroup(of: Result<Success, Failure>.self) { group in
-      group.addTask(executorPreference: blocking ?? BlockingExecutor()) { await Self.result(of: work) }
+      group.addTask(executorPreference: blocking ?? BlockingExecutor()) { await Result(catching: work) }
       guard let result = await group.next() else { preconditionFailure("a group with a task has a result") }
       return result
     }.get()
-  }
-
-  private static func result<Success: Sendable, Failure: Error>(
-    of work: @Sendable () async throws(Failure) -> Success
-  ) async -> Result<Success, Failure> {
-    do { return .success(try await work()) } catch { return .failure(error) }
   }
 
   /// Starts an unstructured task, which would not inherit the executor of the task that starts it.

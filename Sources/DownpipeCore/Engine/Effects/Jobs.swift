@@ -21,8 +21,8 @@ extension Job {
   }
 }
 
-extension Result where Failure == any Error {
-  init(catching body: () async throws -> Success) async {
+extension Result {
+  init(catching body: () async throws(Failure) -> Success) async {
     do { self = .success(try await body()) } catch { self = .failure(error) }
   }
 }

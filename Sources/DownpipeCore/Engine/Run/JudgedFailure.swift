@@ -55,6 +55,8 @@ extension Run {
     if error.scope == .host, let host = read({ $0.request.url.host }), context.hostFaults.note(host) {
       error.scope = .machine
     }
+    // All who could take it have the same disk: it waits for space, and those that fit go on.
+    if error.code == .noSpace, !context.store.leasesExpire { error.scope = .download }
     let failure = failure(error, random: random)
     return JudgedFailure(error: error, failure: failure, decision: context.policies.retry.decide(failure))
   }
@@ -83,14 +85,8 @@ extension Run {
     announce(.attemptFailed(error))
     context.furthest.note(id, read { $0.partialRanges.byteCount })
     if error.httpStatus != nil { context.hostFaults.reached() }
-    if case .giveBack = decision {
-      guard error.code == .noSpace, !context.store.leasesExpire else {
-        // The attempt does not count.
-        return .failed(error, decision)
-      }
-      // All who could take it have the same disk: those that fit go on.
-      decision = .wait(for: .disk, atMost: .seconds(30))
-    }
+    // The attempt does not count.
+    if case .giveBack = decision { return .failed(error, decision) }
     update { record in
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated

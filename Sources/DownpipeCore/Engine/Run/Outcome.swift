@@ -50,8 +50,6 @@ enum Outcome: Sendable {
       record.steps.artifact = stored(artifact)
       record.steps.note = nil
       return .finished(artifact)
-    case .failed(let error, .giveBack):
-      return Self.giveBack(&record, error)
     case .failed(let error, let decision):
       return fail(&record, error, decision, hasRefresher: hasRefresher, now: now)
     case .stopped(let reason):
@@ -75,7 +73,9 @@ enum Outcome: Sendable {
       record.consecutiveFailures = record.consecutiveFailures > 0 ? record.consecutiveFailures - 1 : 0
     case .refresh(let wait) where hasRefresher:
       (awaited, delay) = (.link, wait)
-    case .refresh, .giveUp, .giveBack:
+    case .giveBack:
+      return Self.giveBack(&record, error)
+    case .refresh, .giveUp:
       break
     }
     record.error = error

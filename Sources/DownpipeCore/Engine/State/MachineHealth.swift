@@ -26,7 +26,7 @@ struct MachineHealth: Sendable {
     // Those that ran beside it say the same once more.
     let isNew = fault == nil || now >= end
     fault = error
-    if trial == id || trial == nil { trial = nil }
+    if trial == id { trial = nil }
     guard isNew else { return end }
     pause = min(max(pause * 2, Self.firstPause), Self.longestPause)
     end = now + pause
@@ -47,5 +47,5 @@ struct MachineHealth: Sendable {
 
 extension DownloadError {
   /// Why downloads wait after a fault of the machine.
-  var reasonOfMachine: String { "this machine pauses: \(message)" }
+  package var reasonOfMachine: String { "this machine pauses: \(message)" }
 }
