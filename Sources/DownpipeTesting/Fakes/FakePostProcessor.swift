@@ -16,6 +16,7 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   private let following: @Sendable (ProcessingContext) -> (any TransferFollower)?
   /// Whether the follower writes to the workspace.
   public let followerWrites: Bool
+  private let folders: [String]
   private let seen = Watched<[Artifact]>([])
   private let noted = Watched<[String?]>([])
 
@@ -25,16 +26,19 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   ///   - name: The name in the printed pipeline and in events.
   ///   - follower: Returns the follower of a transfer; by default there is none.
   ///   - followerWrites: Whether the follower writes to the workspace.
+  ///   - outputFolders: The folders, beside the workspace, in which the output may be.
   ///   - processing: Turns the input into the output.
   public init(
     name: String = "FakePostProcessor",
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
     followerWrites: Bool = false,
+    outputFolders: [String] = [],
     _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output
   ) {
     self.name = name
     following = follower
     self.followerWrites = followerWrites
+    folders = outputFolders
     self.processing = processing
   }
 
@@ -50,6 +54,9 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
 
   /// Returns the follower that the step was created with.
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? { following(context) }
+
+  /// Returns the folders that the step was created with.
+  public func outputFolders(in context: ProcessingContext) -> [String] { folders }
 
   /// Calls the closure.
   public func process(_ input: Input, in context: ProcessingContext) async throws -> Output {

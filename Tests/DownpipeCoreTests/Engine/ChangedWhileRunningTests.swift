@@ -240,7 +240,8 @@ struct ChangedWhileRunningTests: EngineSuite {
   func betweenSteps(_ way: Way) async throws {
     let opened = OpenLedger(ledger)
     let isHeld = Watched(true)
-    let place = FakePostProcessor<File, File>(name: "Place") { [storage] file, context in
+    let place = FakePostProcessor<File, File>(name: "Place", outputFolders: [storage.root]) {
+      [storage] file, context in
       let placed = try await storage.publish(file.artifact, of: nil, at: context.request.destination, in: context)
       return File(placed)
     }
