@@ -29,28 +29,44 @@ struct FleetCommandTests {
     #expect(try LedgerLocation("/nowhere/ledger").isMissing && !LedgerLocation("postgres://h/d").isMissing)
   }
 
+  private static let artifact = Artifact(location: .path("/a"), name: "a", size: .known(5))
+  private static let loss: (DownloadEvent.Kind, Bool) = (
+    .attemptFailed(DownloadError(.notOwner, "another owner has taken over this download")), true
+  )
+
   @Test(
     "A worker counts what it has finished, and not what another one has that has taken it over",
-    arguments: [true, false])
-  func workLog(isLost: Bool) async throws {
+    arguments: [
+      ([(.started(attempt: 1, from: 0), true), (.state(.transferring), true), (.state(.finished(artifact)), true)], 1),
+      (
+        [
+          (.started(attempt: 1, from: 0), true), loss, (.state(.transferring), false),
+          (.state(.finished(artifact)), false),
+        ], 0
+      ),
+      // Taken back, with all bytes here: no request is sent.
+      (
+        [
+          (.started(attempt: 1, from: 0), true), loss, (.state(.transferring), true),
+          (.state(.finished(artifact)), true),
+        ], 1
+      ),
+      // Its end was read from the ledger, because the answer was lost.
+      ([(.started(attempt: 1, from: 0), true), (.state(.finished(artifact)), false)], 1),
+    ] as [([(DownloadEvent.Kind, Bool)], Int)])
+  func workLog(_ events: [(kind: DownloadEvent.Kind, isOwn: Bool)], finished: Int) async throws {
     let request = try DownloadRequest("https://example.org/a", id: "a")
     let log = WorkLog(isJSON: true, isQuiet: true)
-    let loss = DownloadError(.notOwner, "another owner has taken over this download")
-    let artifact = Artifact(location: .path("/a"), name: "a", size: .known(5))
-    let kinds: [DownloadEvent.Kind?] = [
-      .started(attempt: 1, from: 0), isLost ? .attemptFailed(loss) : nil, .state(.transferring),
-      .state(.finished(artifact)),
-    ]
-    let (events, continuation) = AsyncStream<DownloadEvent>.makeStream()
-    for kind in kinds.compactMap({ $0 }) { continuation.yield(DownloadEvent(request, kind)) }
+    let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream()
+    for event in events { continuation.yield(DownloadEvent(request, event.kind, isOwn: event.isOwn)) }
     continuation.finish()
-    await log.observe(events)
-    #expect(log.counts.tally.finished == (isLost ? 0 : 1) && log.counts.running == 0)
+    await log.observe(stream)
+    #expect(log.counts.tally.finished == finished && log.counts.running == 0)
   }
 
   @Test("A download counts as failed until it has finished or is removed")
   func failures() async throws {
-    let artifact = Artifact(location: .path("/a"), name: "a", size: .known(5))
+    let artifact = Self.artifact
     let failure = DownloadState.failed(DownloadError(.timedOut, ""))
     for (ends, expected) in [
       ([.state(failure)], 1), ([.state(failure), .started(attempt: 2, from: 0), .state(.finished(artifact))], 0),

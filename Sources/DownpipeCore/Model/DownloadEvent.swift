@@ -11,6 +11,9 @@ public struct DownloadEvent: Sendable, Hashable {
   /// The time of the change on the downloader's clock, ``TimeSource/now``. It never jumps: compute intervals with it,
   /// because an observer may read an event late.
   public let instant: Duration
+  /// Whether a run of this downloader tells it. Otherwise it was read from the ledger, which also has the states of
+  /// downloads that other owners run.
+  public let isOwn: Bool
   /// The id of the download.
   public var id: DownloadID { request.id }
 
@@ -30,7 +33,7 @@ public struct DownloadEvent: Sendable, Hashable {
     case refused(DownloadError)
     /// An attempt has failed, or a checkpoint could not be saved. In the first case a state follows, or another place is
     /// asked; in the second the transfer continues. With `.notOwner`, another owner has taken the download over, and the
-    /// states that follow are its.
+    /// states that follow are its until one is ``DownloadEvent/isOwn`` again.
     case attemptFailed(DownloadError)
     /// The request was redirected to the URL, whose secrets are hidden. Sent for each redirect when the reply has
     /// arrived, before ``started(attempt:from:)``.
@@ -53,10 +56,13 @@ public struct DownloadEvent: Sendable, Hashable {
   }
 
   /// Creates an event, by default with the current date and the instant zero.
-  public init(_ request: DownloadRequest, _ kind: Kind, date: Date = Date(), instant: Duration = .zero) {
+  public init(
+    _ request: DownloadRequest, _ kind: Kind, date: Date = Date(), instant: Duration = .zero, isOwn: Bool = true
+  ) {
     self.request = request
     self.kind = kind
     self.date = date
     self.instant = instant
+    self.isOwn = isOwn
   }
 }

@@ -83,7 +83,8 @@ extension WorkLog.Counts {
   /// - Returns: The latest attempt of a download that has stopped here.
   fileprivate mutating func note(_ event: DownloadEvent) -> WorkLog.Attempt? {
     switch event.kind {
-    case .started: lost.remove(event.id)
+    // A run whose bytes are all here already sends no request, so it is known by its state.
+    case .state(let state) where state.phase.isActive && event.isOwn: lost.remove(event.id)
     case .state(let state) where [.finished, .failed, .cancelled].contains(state.phase):
       lost.remove(event.id)
       if state.phase == .finished { failed.remove(event.id) }

@@ -42,7 +42,7 @@ final class EventBuffer: Sendable {
     mutating func next() -> DownloadEvent? {
       guard let event = lost else { return popFirst() }
       defer { (missed, lost) = (0, nil) }
-      return DownloadEvent(event.request, .missed(missed), date: event.date, instant: event.instant)
+      return DownloadEvent(event.request, .missed(missed), date: event.date, instant: event.instant, isOwn: event.isOwn)
     }
   }
 

@@ -66,11 +66,11 @@ final class EventHub: Sendable {
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
     if case .refused = kind {
       let (watchers, notes) = state.withLock { ($0.ofRefusals, $0.refusalNotes) }
-      for note in notes { note(event(run.read { $0.request }, kind)) }
-      for watcher in watchers { watcher.events.append(event(run.read { $0.request }, kind)) }
+      for note in notes { note(event(run.read { $0.request }, kind, isOwn: true)) }
+      for watcher in watchers { watcher.events.append(event(run.read { $0.request }, kind, isOwn: true)) }
     }
     let isState = if case .state = kind { true } else { false }
-    publish(run.id, .run(run), isState: isState) { event(run.read { $0.request }, kind) }
+    publish(run.id, .run(run), isState: isState) { event(run.read { $0.request }, kind, isOwn: true) }
   }
 
   func publish(stateOf status: DownloadStatus) {
@@ -91,8 +91,10 @@ final class EventHub: Sendable {
     for watcher in watchers { watcher.events.finish() }
   }
 
-  private func event(_ request: DownloadRequest, _ kind: DownloadEvent.Kind) -> DownloadEvent {
-    DownloadEvent(request, kind, date: time.date, instant: time.now)
+  private func event(
+    _ request: DownloadRequest, _ kind: DownloadEvent.Kind, isOwn: Bool = false
+  ) -> DownloadEvent {
+    DownloadEvent(request, kind, date: time.date, instant: time.now, isOwn: isOwn)
   }
 
   /// Creates the event only if it has a watcher.
