@@ -33,6 +33,8 @@
     public let statementLimit: Duration
     /// Whether notifications wake a downloader. A simulation has no threads but its own.
     var wakes = true
+    /// The clock of this machine; another one in tests.
+    var clock: @Sendable () -> Date = { Date() }
 
     /// Creates a description of a ledger. The database is not connected before the downloader starts.
     ///
@@ -68,7 +70,8 @@
     /// - Throws: `DownloadError` with `.ledger`, whose message says why the database cannot be used and what to do.
     @_spi(Ledger) public func open() async throws -> any LedgerStore {
       do {
-        return try await PostgresLedgerStore.open(settings, schema: schema, connections: connections, wakes: wakes)
+        return try await PostgresLedgerStore.open(
+          settings, schema: schema, connections: connections, wakes: wakes, clock: clock)
       } catch {
         throw PostgresFault.translate(error)
       }

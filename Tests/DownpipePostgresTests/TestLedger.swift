@@ -101,6 +101,18 @@
       try await lease(LeaseRequest(now: now, until: now + duration) { _ in .take })
     }
 
+    /// Lets all downloads that are due wait, as after an attempt that has failed.
+    func delayAll(by seconds: TimeInterval, at now: Date = Date()) async throws {
+      for var record in try await leaseAll(at: now) {
+        record.phase = .waiting
+        record.notBefore = now + seconds
+        record.error = DownloadError(.httpStatus, "the server said “503”")
+        guard try await save(record, .state, at: now) else {
+          throw DownloadError(.ledger, "the save of “\(record.id)” was refused")
+        }
+      }
+    }
+
     /// Whether a change by others is noticed. A change that is not noticed fails a test after five minutes.
     func hears() async throws -> Bool {
       let end = ContinuousClock.now + .hangLimit

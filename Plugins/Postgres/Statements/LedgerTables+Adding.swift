@@ -97,7 +97,8 @@
     /// - Returns: The generations of the inserted ones.
     func insert(_ records: [DownloadRecord]) throws -> Set<Int64> {
       guard !records.isEmpty else { return [] }
-      return try insert(records, try numbers(of: records.map { Kind($0) }), RecordColumns.all, Self.fullInsertion)
+      let stored = records.map { byServer($0) }
+      return try insert(stored, try numbers(of: records.map { Kind($0) }), RecordColumns.all, Self.fullInsertion)
     }
 
     /// Inserts records, unless their ids are known.

@@ -57,6 +57,7 @@
 
     /// Makes downloads ready that are due, or whose due time is so far ahead that the clock must have been wrong.
     private func promote(at now: Date) throws {
+      let now = byServer(now)
       _ = try run(
         """
         UPDATE download SET not_before = NULL WHERE generation IN (
@@ -121,7 +122,7 @@
     private func firstDue(in search: LeaseSearch) throws -> PassedOver? {
       var text = Condition()
       let scope = scope(search.request, &text)
-      let now = text.bind(.real(search.request.now.timeIntervalSince1970))
+      let now = text.bind(.real(byServer(search.request.now).timeIntervalSince1970))
       return try run(
         "SELECT generation FROM download WHERE \(Schema.isDelayed)\(scope) AND not_before <= \(now) LIMIT 1",
         all: text.values

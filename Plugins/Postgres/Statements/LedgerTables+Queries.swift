@@ -144,9 +144,10 @@
     func nextDue(after now: Date) throws -> Date? {
       let rows = try run(
         "SELECT min(not_before) FROM download WHERE \(Schema.isDelayed) AND not_before > $1",
-        .real(now.timeIntervalSince1970))
-      guard let due = rows.real(0, 0).map(Date.init(timeIntervalSince1970:)), due <= now.furthestDue else { return nil }
-      return due
+        .real(byServer(now).timeIntervalSince1970))
+      guard let found = rows.real(0, 0) else { return nil }
+      let due = byMachine(Date(timeIntervalSince1970: found))
+      return due <= now.furthestDue ? due : nil
     }
   }
 #endif

@@ -48,6 +48,7 @@
         } else if one.record.phase.isActive {
           one.damage = one.damage ?? "owner"
         }
+        if let due = one.record.notBefore { one.record.notBefore = byMachine(due) }
         // The id of the added request is that of the record, even if the JSON differs.
         if one.record.added != nil { one.record.added?.id = one.record.request.id }
         found.append(one)

@@ -42,7 +42,8 @@
     ///
     /// - Parameter isTaken: Whether the record is assigned to the opening of this store.
     func write(_ record: DownloadRecord, over known: DownloadRecord, isTaken: Bool) throws {
-      var values = try RecordColumns.changing.map { PostgresValue(try $0.value(record)) }
+      let stored = byServer(record)
+      var values = try RecordColumns.changing.map { PostgresValue(try $0.value(stored)) }
       values.append(.integer(try number(of: Kind(record))))
       values.append(isTaken ? .integer(memory.owner.number) : .null)
       values.append(.integer(record.generation))
@@ -152,7 +153,7 @@
         } else {
           kinds.append(.null)
         }
-        records.append(record)
+        records.append(byServer(record))
       }
       guard !records.isEmpty else { return given.map { _ in nil } }
       let text = SaveText.of(key)

@@ -9,6 +9,8 @@
   final class LedgerTables {
     let connection: PostgresConnection
     let memory: StoreMemory
+    /// The server's clock minus this machine's, in seconds: the same during the whole call.
+    let clockDifference: Double
     /// The number of records that each phase has gained in this transaction.
     private var gains: [DownloadState.Phase: Int] = [:]
     /// Kinds that this transaction has made, which are not remembered unless it is committed.
@@ -23,6 +25,7 @@
     init(_ connection: PostgresConnection, _ memory: StoreMemory) {
       self.connection = connection
       self.memory = memory
+      clockDifference = memory.clock.difference
     }
 
     func run(_ sql: String, _ values: PostgresValue...) throws(PostgresFault) -> PostgresRows {

@@ -39,6 +39,7 @@
     private let channel: String
     private let opening: Int64
     private let owner: String
+    private let clock: ServerClock
     private let interruption: Interruption
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
@@ -47,14 +48,16 @@
     /// - Parameters:
     ///   - ledger: The random name that a ledger gets with its tables.
     ///   - opening: The number of the store that announces, and its owner.
+    ///   - clock: Learns the server's time with each sign of life.
     ///   - wake: Called when others have announced changes, at most once in a second. The last one is never left out.
     /// - Throws: ``PostgresFault`` if the process has no descriptors left.
     init(
       _ settings: PostgresConnection.Settings, ledger: String, opening: (number: Int64, owner: String),
-      wake: @escaping @Sendable () -> Void
+      _ clock: ServerClock, wake: @escaping @Sendable () -> Void
     ) throws(PostgresFault) {
       self.settings = settings
       (self.opening, owner) = opening
+      self.clock = clock
       self.wake = wake
       channel = "downpipe " + ledger
       interruption = try Interruption()
@@ -134,11 +137,12 @@
         if signed.duration(to: .now) >= Self.sign {
           signed = .now
           // Others delete the row of an opening that was cut off for long.
-          _ = try connection.run(
+          let rows = try connection.run(
             """
             INSERT INTO opening (number, owner) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
-            ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at
+            ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at RETURNING \(ServerClock.column)
             """, [.integer(opening), .text(owner)])
+          clock.note(rows.real(0, 0), askedAt: signed)
         }
       }
     }

@@ -33,18 +33,21 @@
       let pool = try PostgresPool(settings, connections: connections)
       let identity = ProcessOwner.new()
       do {
+        let clock = ServerClock(machine: clock)
         let (number, ledger) = try await pool.withConnection { connection in
           try Schema.prepare(schema, connection)
+          let asked = ContinuousClock.now
           let rows = try connection.run(
             """
             INSERT INTO opening (owner) VALUES ($1)
-            RETURNING number, (SELECT value FROM setting WHERE name = 'ledger')
+            RETURNING number, (SELECT value FROM setting WHERE name = 'ledger'), \(ServerClock.column)
             """, [.text(identity.text)])
+          clock.note(rows.real(0, 2), askedAt: asked)
           return (rows.integer(0, 0) ?? 0, rows.text(0, 1) ?? "")
         }
         let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
         let watchers = OpenLedgers.watchers(of: ledger)
-        let announcements = try Announcements(settings, ledger: ledger, opening: (number, identity.text)) {
+        let announcements = try Announcements(settings, ledger: ledger, opening: (number, identity.text), clock) {
           if wakes { watchers.tell(identity.text) }
         }
         return PostgresLedgerStore(identity, pool, memory, watchers, announcements)

@@ -5,7 +5,8 @@
   /// The tables of a ledger, in a schema of their own.
   ///
   /// `download` has the columns of ``RecordColumns``. Dates are seconds since 1970, so that they are read back exactly; the
-  /// view `queue` shows the usual ones as times. Attributes that decide whether a download can be leased are in `kind`, once
+  /// view `queue` shows the usual ones as times. `not_before` and `lease` are by the server's clock, and the times of changes
+  /// by those of the machines that made them. Attributes that decide whether a download can be leased are in `kind`, once
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.

@@ -23,10 +23,10 @@
     private let held = Mutex(HeldCandidates())
     private let taken = Atomic(0)
 
-    private let clock: @Sendable () -> Date
+    /// The clocks of this machine and of the server.
+    let clock: ServerClock
 
-    /// - Parameter clock: The clock of this machine.
-    init(owner: (text: String, number: Int64), schema: String, clock: @escaping @Sendable () -> Date = { Date() }) {
+    init(owner: (text: String, number: Int64), schema: String, clock: ServerClock = ServerClock()) {
       self.clock = clock
       self.owner = owner
       self.schema = schema
@@ -34,7 +34,7 @@
     }
 
     /// The time of this machine.
-    var clockNow: PostgresValue { .real(clock().timeIntervalSince1970) }
+    var clockNow: PostgresValue { .real(clock.machineTime) }
 
     // MARK: Rows
 

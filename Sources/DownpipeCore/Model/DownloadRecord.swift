@@ -16,7 +16,7 @@ public import Foundation
   public var rank: Rank
   /// The phase of the download.
   public var phase: DownloadState.Phase
-  /// The time before which the download must not start; `nil` for no such time.
+  /// The time before which the download must not start, by the clock of the machine that reads it; `nil` for no such time.
   public var notBefore: Date?
   /// Whether the download was paused together with others. ``Lifecycle/Event/resumeTogether`` affects only these.
   public var isPausedTogether: Bool

@@ -10,6 +10,11 @@ internal import Synchronization
 ///
 /// A record that cannot be read does not affect other records: calls for several records leave it out, and a call for
 /// this record alone throws. Adding its id again replaces it, and ``damaged()`` lists it.
+///
+/// All times that a store takes and returns are by the clock of its machine. The clocks of several machines may be hours
+/// apart: a ledger that machines share keeps ``DownloadRecord/notBefore`` and the ends of leases by a clock of its own, and
+/// its stores translate them, so that what one machine has delayed is due for all of them at the same moment. Dates of a
+/// request, such as ``DownloadRequest/deadline``, are the user's and stay as they are.
 /// - Throws: Every method throws ``DownloadError`` with `.ledger` when the ledger fails.
 @_spi(Ledger) public protocol LedgerStore: Sendable {
   /// The owner that this store leases downloads for. It is unique to this opening of the ledger.
