@@ -12,13 +12,21 @@
   struct PostgresLedgerTests {
     @Test func keepsTheContract() async throws {
       let address = try PostgresCluster.shared.get().address
-      try await LedgerConformance(damaging: { ledger, id in
-        let ledger = try #require(ledger as? PostgresLedger)
-        let connection = try PostgresConnection.open(
-          .init(address: ledger.address, schema: ledger.schema), interruptedBy: Interruption())
-        _ = try connection.run(
-          "UPDATE download SET url = 'http://[', ranges = 'none' WHERE id = $1", [.text(id.rawValue)])
-      }) {
+      try await LedgerConformance(
+        damaging: { ledger, id in
+          let ledger = try #require(ledger as? PostgresLedger)
+          let connection = try PostgresConnection.open(
+            .init(address: ledger.address, schema: ledger.schema), interruptedBy: Interruption())
+          _ = try connection.run(
+            "UPDATE download SET url = 'http://[', ranges = 'none' WHERE id = $1", [.text(id.rawValue)])
+        },
+        openingAhead: { ledger, ahead in
+          var ledger = try #require(ledger as? PostgresLedger)
+          let seconds: Double = ahead / .seconds(1)
+          ledger.clock = { Date() + seconds }
+          return try await ledger.open()
+        }
+      ) {
         PostgresLedger(address, schema: "\(DownloadID())")
       }.run()
     }

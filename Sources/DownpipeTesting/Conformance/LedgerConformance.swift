@@ -14,6 +14,7 @@ import Foundation
   let exclusions: [ConformanceExclusion]
   let limit: Duration
   let damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)?
+  let openAhead: (@Sendable (any Ledger, Duration) async throws -> any LedgerStore)?
 
   /// Creates a suite.
   ///
@@ -22,16 +23,21 @@ import Foundation
   ///   - limit: The longest time for a rule.
   ///   - damage: Makes a record of a ledger unreadable, like a fault of its medium. Without it the rules about damaged
   ///     records are not checked.
+  ///   - openAhead: Opens a ledger as on a machine whose clock is ahead of the ledger's by a duration, or behind it by a
+  ///     negative one. Without it the rules about clocks that differ are not checked: the processes of one machine have one
+  ///     clock.
   ///   - make: Makes a new, empty ledger on each call.
   public init(
     excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .hangLimit,
     damaging damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)? = nil,
+    openingAhead openAhead: (@Sendable (any Ledger, Duration) async throws -> any LedgerStore)? = nil,
     _ make: @escaping @Sendable () async throws -> any Ledger
   ) {
     self.make = make
     self.exclusions = exclusions
     self.limit = limit
     self.damage = damage
+    self.openAhead = openAhead
   }
 
   /// Checks every rule.
@@ -52,6 +58,7 @@ import Foundation
     await checkSharedRates(report)
     await checkSettings(report)
     await checkDueTimes(report)
+    await checkClocks(report)
     await checkSaving(report)
     await checkLeases(report)
     await checkTransitions(report)
