@@ -1,4 +1,5 @@
 @_spi(Ledger) import DownpipeCore
+import Foundation
 import Synchronization
 
 // What a change of the ledger must not break: idleness, the lifecycle, the bytes that it claims, the limits.
@@ -9,6 +10,8 @@ extension InvariantChecks {
   func ledgerHas(
     _ records: [DownloadRecord], _ ids: [DownloadID]?, after change: LedgerChange, _ process: SimulatedProcess
   ) {
+    // By the clock of the world.
+    let records = process.clockError == 0 ? records : records.map { $0.dueLater(by: -process.clockError) }
     let found = Dictionary(records.map { ($0.id, $0) }) { $1 }
     let all = ids ?? state.withLock { $0.order } + records.map(\.id)
     for id in Set(all).sorted(by: { $0.rawValue < $1.rawValue }) {
@@ -27,6 +30,7 @@ extension InvariantChecks {
       if record.phase == .finished { release(by: id) }
       if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
       checkLifecycle(from: before, to: record, change)
+      checkDueTime(from: before, to: record)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
     }
@@ -67,6 +71,18 @@ extension InvariantChecks {
     if !isLegal {
       report(.lifecycle, "\(record.id) went from \(before.phase) to \(record.phase) by \(change)")
     }
+  }
+
+  /// Checks that a download was due that was leased.
+  private func checkDueTime(from before: DownloadRecord?, to record: DownloadRecord) {
+    guard let before, before.generation == record.generation, before.phase == .waiting, record.phase.isActive,
+      let due = before.notBefore
+    else { return }
+    // What is due within a microsecond counts as due. A ledger finds the difference of two clocks over a network.
+    let tolerance = world.configuration.clockDifference == .zero ? 0.001 : 10
+    // A calendar that was set makes times early or late that were noted before.
+    guard !world.hasJumped, due.timeIntervalSince(world.date) > tolerance else { return }
+    report(.dueTimes, "\(record.id) was leased \(due.timeIntervalSince(world.date)) seconds before it is due")
   }
 
   private func noteMovedBytes(from before: DownloadRecord?, to record: DownloadRecord) {

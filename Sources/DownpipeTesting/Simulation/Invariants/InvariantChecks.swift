@@ -70,8 +70,7 @@ final class InvariantChecks: Sendable {
       )
     }
     return SimulationView(
-      time: world.clock.now, date: world.startDate.addingTimeInterval(world.clock.now / .seconds(1)),
-      records: records, transfers: transfers)
+      time: world.clock.now, date: world.date, records: records, transfers: transfers)
   }
 
   var records: [DownloadRecord] { view.records }

@@ -28,6 +28,8 @@ final class SimulatedProcess: Sendable {
   let system: SimulatedSystem
   let executor: SimulatedExecutor
   let time: ProcessTime
+  /// How far the clock of the process is ahead of the world's, in seconds.
+  let clockError: Double
   let gate: SimulatedGate
   let limits: SimulatedLimits
   let watchers: SimulatedWatchers
@@ -38,13 +40,20 @@ final class SimulatedProcess: Sendable {
     self.incarnation = incarnation
     self.system = system
     executor = SimulatedExecutor(system.world.scheduler)
-    time = ProcessTime(clock: system.world.clock, owner: executor) { [world = system.world] in world.startDate }
+    let error = system.world.clockError(of: number)
+    clockError = error
+    time = ProcessTime(clock: system.world.clock, owner: executor) { [world = system.world] in
+      world.startDate.addingTimeInterval(error)
+    }
     gate = SimulatedGate(world: system.world, number: number)
     limits = .usual
     watchers = SimulatedWatchers(system.world, executor, number: number)
   }
 
   private var world: World { system.world }
+
+  /// The ledger of the world, which keeps due times by the world's clock.
+  var ledger: ClockedLedger { ClockedLedger(system.ledger, ahead: clockError) }
 
   var isAlive: Bool { state.withLock { $0.isAlive } }
   var downloader: Downloader? { state.withLock { $0.downloader } }
@@ -77,7 +86,7 @@ final class SimulatedProcess: Sendable {
     let stages = stages.changing { [self] parts in
       parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
       parts.storages = parts.storages.map { $0.isSimulated ? $0 : SeveredStorage(base: $0, process: self) }
-      parts.ledgers = (parts.ledgers.last.map { [$0] } ?? [system.ledger]).map {
+      parts.ledgers = (parts.ledgers.last.map { [$0] } ?? [ledger]).map {
         SimulatedLedger(base: $0, process: self)
       }
     }
@@ -238,8 +247,13 @@ public struct SimulatedMachine: Sendable {
   /// A folder on the machine's disk, which all processes share.
   public var storage: some Storage { SimulatedStorage(disk: process.system.disk, process: process) }
 
-  /// The machine's ledger, which all processes share. It survives them, and a loss of power.
-  public var ledger: some Ledger { process.system.ledger }
+  /// The machine's ledger, which all processes share. It survives them, and a loss of power. Due times are by the clock of
+  /// the world, also if that of the process is another one.
+  public var ledger: some Ledger { process.ledger }
+
+  /// How far the clock of the process is ahead of the world's, for a ledger of your own with a clock of its own; see
+  /// ``SimulatedWorld/clockDifference``.
+  public var clockError: Duration { .seconds(process.clockError) }
 
   /// A gate that the simulated users open and close.
   public var gate: some Gate { process.gate }

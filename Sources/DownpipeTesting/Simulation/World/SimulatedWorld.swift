@@ -47,6 +47,10 @@ public struct SimulatedWorld: Sendable, Hashable {
   public var blockingStages = 0.0
   /// The largest jump of the machine's calendar, forward or back; zero if it does not jump.
   public var dateJumps = Duration.zero
+  /// How far the clocks of the processes are apart, as if each of them had a machine of its own: that of the first process is
+  /// right, that of the second one ahead by this time, that of the third one behind, and so on. A ledger needs a clock of its
+  /// own for this, as ``SimulatedMachine/ledger`` has it; see ``SimulatedMachine/clockError``.
+  public var clockDifference = Duration.zero
   /// When commands and faults have ended, the time after which everything must have finished.
   public var patience = Duration.seconds(6 * 3600)
 

@@ -13,6 +13,7 @@ final class World: Sendable {
     var generators: [SeededGenerator]
     var areFaultsOver = false
     var dateOffset = Duration.zero
+    var hasJumped = false
     var failures = 0
     var violations: [Violation] = []
   }
@@ -48,8 +49,23 @@ final class World: Sendable {
     Date(timeIntervalSince1970: 1_800_000_000).addingTimeInterval(state.withLock { $0.dateOffset } / .seconds(1))
   }
 
+  /// The date of the world, which is that of the ledger.
+  var date: Date { startDate.addingTimeInterval(clock.now / .seconds(1)) }
+
+  /// Whether the calendar was set since the beginning.
+  var hasJumped: Bool { state.withLock { $0.hasJumped } }
+
+  /// How far the clock of a process is ahead of the world's, in seconds.
+  func clockError(of process: Int) -> Double {
+    let difference: Double = configuration.clockDifference / .seconds(1)
+    return [-difference, 0, difference][process % 3]
+  }
+
   func jumpDate(by offset: Duration) {
-    state.withLock { $0.dateOffset += offset }
+    state.withLock { state in
+      state.dateOffset += offset
+      state.hasJumped = true
+    }
     timeline.note(.world, numbers: offset.components.seconds, text: "the calendar jumps by \(offset)")
   }
 
