@@ -96,6 +96,11 @@ public struct FileStore: Storage {
   /// - Throws: `DownloadError` with `.permission`, `.noSpace` or `.storage` while it can be neither read nor made.
   public var location: String? { get throws(DownloadError) { try folders.name() } }
 
+  /// Whether the store's folder has the name, or the name is not known. A folder without a name stays without one.
+  public func isLocated(at location: String?) async -> Bool {
+    location == nil || location == folders.presentName()
+  }
+
   var publisher: Publisher {
     Publisher(
       root: root, onConflict: onConflict, durability: durability, reserved: StoreFolders.ownName, system: system,

@@ -137,7 +137,8 @@
         pieces TEXT,
         versions TEXT,
         verified TEXT,
-        artifact_companions TEXT
+        artifact_companions TEXT,
+        artifact_location TEXT
       );
       CREATE INDEX download_held ON download (owner) WHERE owner IS NOT NULL;
       CREATE INDEX download_arrival ON download (arrival);

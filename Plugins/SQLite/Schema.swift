@@ -65,6 +65,9 @@
       migrator.registerMigration("16: companions of artifacts") { db in
         try db.execute(sql: "ALTER TABLE download ADD COLUMN artifact_companions TEXT")
       }
+      migrator.registerMigration("17: locations of artifacts") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN artifact_location TEXT")
+      }
       return migrator
     }
 

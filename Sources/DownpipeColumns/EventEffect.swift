@@ -113,7 +113,7 @@ package struct EventEffect: Sendable {
       completed: ["step"],
       artifact: StoredArtifact(
         kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time,
-        companions: [.init(suffix: ".companion")]),
+        companions: [.init(suffix: ".companion")], location: "location"),
       note: "note", verified: [VerifiedDigest(digest, from: .request)])
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(kind: .file, path: "earlier", name: "earlier", size: 2, mediaType: nil)

@@ -242,6 +242,7 @@ package enum RecordColumns {
     .json(
       "artifact_companions", .steps, { $0.steps.artifact?.companions.unlessEmpty },
       { $0.steps.artifact?.companions = $1 }),
+    .optional("artifact_location", .steps, { $0.steps.artifact?.location }, { $0.steps.artifact?.location = $1 }),
   ]
 
   // MARK: Parts of statements

@@ -213,6 +213,19 @@ struct FileStoreTests {
     #expect(try FileStore(folder.path("a")).location != name)
   }
 
+  @Test("it is at the location of its folder only, and looking for it makes nothing")
+  func isLocated() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path("a"))
+    #expect(await !store.isLocated(at: "another"))
+    #expect(await store.isLocated(at: nil))
+    #expect(!FileManager.default.fileExists(atPath: folder.path("a")))
+    let (name, other) = (try FileStore(folder.path("a")).location, try FileStore(folder.path("b")).location)
+    #expect(name != nil && other != nil)
+    #expect(await store.isLocated(at: name), "another opening has made the name")
+    #expect(await !store.isLocated(at: other))
+  }
+
   @Test("a folder that cannot be made is named, with what to do about it")
   func rootsThatCannotBeMade() async throws {
     let folder = try TemporaryFolder()

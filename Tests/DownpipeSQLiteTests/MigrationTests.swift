@@ -301,10 +301,10 @@
         let after = try await migrated.read { db in
           try Row.fetchAll(db, sql: "SELECT * FROM download ORDER BY generation").map { Array($0) }
         }
-        let added = ["versions", "verified", "artifact_companions"]
+        let added = ["versions", "verified", "artifact_companions", "artifact_location"]
         #expect(before.count == 4 && after.map { $0.map(\.0) } == before.map { $0.map(\.0) + added })
         for (row, earlier) in zip(after, before) where row[1].1 != record.id.rawValue.databaseValue {
-          #expect(row.dropLast(3).map(\.1) == earlier.map(\.1))
+          #expect(row.dropLast(added.count).map(\.1) == earlier.map(\.1))
         }
         try migrated.close()
       }

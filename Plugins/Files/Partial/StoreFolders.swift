@@ -61,6 +61,14 @@ final class StoreFolders: Sendable {
   /// there are no links.
   private var nameEntry: ClaimEntry { ClaimEntry(path: own + "/name", system: system) }
 
+  /// The store's name, if its folder has one; `nil` also if it cannot be read.
+  func presentName() -> String? {
+    if let known = state.withLock({ $0.name }) { return known }
+    guard let name = try? nameEntry.text(), !name.isEmpty else { return nil }
+    state.withLock { $0.name = name }
+    return name
+  }
+
   /// The store's name, which is random and moves with the folder.
   func name() throws(DownloadError) -> String {
     if let known = state.withLock({ $0.name }) { return known }

@@ -10,7 +10,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 5
+    static let version = 6
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     /// Those before version 4 do not know of second partials: the marks of a checkpoint tell them that its bytes are not in the first.
     static let oldest = 1
@@ -37,6 +37,7 @@
       ("versions", "text"),
       ("verified", "text"),
       ("artifact_companions", "text"),
+      ("artifact_location", "text"),
     ]
 
     private static let types = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.type) })
@@ -60,7 +61,7 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents, versions, companions]
+    static let migrations: [[String]] = [first, rates, dependents, versions, companions, locations]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -89,6 +90,7 @@
     /// New tables have the columns.
     private static let versions = adding(["versions", "verified"])
     private static let companions = adding(["artifact_companions"])
+    private static let locations = adding(["artifact_location"])
 
     private static func adding(_ columns: [String]) -> [String] {
       columns.map { "ALTER TABLE download ADD COLUMN IF NOT EXISTS \($0) text COLLATE \"C\"" }

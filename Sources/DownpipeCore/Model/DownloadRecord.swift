@@ -241,6 +241,9 @@ public import Foundation
   public var isReused: Bool
   /// The companions of the artifact; see ``Artifact/companions``.
   public var companions: [Companion]
+  /// The ``Storage/location`` that the artifact is at, if its download belonged to none when it was leased; `nil` for that of the
+  /// download.
+  public var location: String?
 
   /// A companion, as ledgers keep it.
   public struct Companion: Sendable, Hashable, Codable {
@@ -262,13 +265,16 @@ public import Foundation
     }
   }
 
-  private enum CodingKeys: CodingKey { case kind, path, name, size, mediaType, modifiedAt, isReused, companions }
+  private enum CodingKeys: CodingKey {
+    case kind, path, name, size, mediaType, modifiedAt, isReused, companions, location
+  }
 
   /// Creates a stored artifact.
   public init(
     kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil,
-    isReused: Bool = false, companions: [Companion] = []
+    isReused: Bool = false, companions: [Companion] = [], location: String? = nil
   ) {
+    self.location = location
     self.companions = companions
     self.modifiedAt = modifiedAt
     self.isReused = isReused
@@ -279,7 +285,7 @@ public import Foundation
     self.mediaType = mediaType
   }
 
-  /// Decodes an artifact; those of earlier versions were not reused, and have no companions.
+  /// Decodes an artifact; those of earlier versions were not reused, and have no companions and no location.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -290,7 +296,8 @@ public import Foundation
       mediaType: try container.decodeIfPresent(String.self, forKey: .mediaType),
       modifiedAt: try container.decodeIfPresent(Date.self, forKey: .modifiedAt),
       isReused: try container.decodeIfPresent(Bool.self, forKey: .isReused) ?? false,
-      companions: try container.decodeIfPresent([Companion].self, forKey: .companions) ?? [])
+      companions: try container.decodeIfPresent([Companion].self, forKey: .companions) ?? [],
+      location: try container.decodeIfPresent(String.self, forKey: .location))
   }
 
   /// Encodes an artifact, with its companions only if it has some.
@@ -304,6 +311,7 @@ public import Foundation
     try container.encodeIfPresent(modifiedAt, forKey: .modifiedAt)
     try container.encode(isReused, forKey: .isReused)
     if !companions.isEmpty { try container.encode(companions, forKey: .companions) }
+    try container.encodeIfPresent(location, forKey: .location)
   }
 
   /// The artifact and its companions, each as a file of its own.
@@ -312,7 +320,7 @@ public import Foundation
       + companions.map { companion in
         StoredArtifact(
           kind: .file, path: companion.path ?? path.map { $0 + companion.suffix }, name: name + companion.suffix,
-          size: companion.size, mediaType: nil, modifiedAt: companion.modifiedAt)
+          size: companion.size, mediaType: nil, modifiedAt: companion.modifiedAt, location: location)
       }
   }
 

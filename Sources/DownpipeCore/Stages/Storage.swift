@@ -11,6 +11,13 @@ public protocol Storage: Stage {
   /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage` if the location cannot be told now.
   var location: String? { get throws(DownloadError) }
 
+  /// Whether the artifacts of a location are in this storage, so that ``contains(_:)`` tells whether one still exists.
+  ///
+  /// Unlike ``location``, it makes nothing: a storage that was never used is at no location. The default implementation compares
+  /// it with ``location``.
+  /// - Parameter location: The location; `nil` for artifacts of which it is not known.
+  func isLocated(at location: String?) async -> Bool
+
   /// Throws for a destination at which nothing can ever be published.
   ///
   /// A download is checked before it is added, so that a bad destination does not cost a transfer. The check must be
@@ -126,6 +133,8 @@ public protocol Storage: Stage {
 extension Storage {
   /// The default: `nil`, artifacts do not outlive the process.
   public var location: String? { nil }
+  /// The default: `true` for this storage's ``location``, and for an unknown one.
+  public func isLocated(at location: String?) async -> Bool { location == nil || (try? self.location) == location }
   /// The default: every destination is accepted.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {}
   /// The default: `nil`, artifacts have paths.

@@ -25,6 +25,8 @@ extension StorageWrapper {
   public var summary: String { base.summary }
   /// The location of the base.
   public var location: String? { get throws(DownloadError) { try base.location } }
+  /// Whether the base is at the location.
+  public func isLocated(at location: String?) async -> Bool { await base.isLocated(at: location) }
   /// `true`: the wrapper's own calls may block, even if the base's do not. One whose calls do not returns the base's
   /// ``Storage/mayBlock``.
   public var mayBlock: Bool { true }

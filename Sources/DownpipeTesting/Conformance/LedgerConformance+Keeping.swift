@@ -36,8 +36,8 @@ extension LedgerConformance {
     record.steps = StepLog(
       completed: ["Gunzip", "na'me, with \"quotes\""],
       artifact: StoredArtifact(
-        kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25), companions: companions
-      ),
+        kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25),
+        companions: companions, location: "else'where"),
       note: "half way",
       verified: [
         VerifiedDigest(FileDigest(.crc32, bytes: [0, 1, 2, 255]), from: .checksumFile),
@@ -46,7 +46,7 @@ extension LedgerConformance {
     record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(
       kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5),
-      companions: companions)
+      companions: companions, location: "there")
   }
 
   /// One beside its artifact, and one that is not published yet.

@@ -8,6 +8,10 @@ extension StorageConformance {
 
     init(_ storage: any Storage, _ key: PartialKey) async throws {
       note("location", try storage.location ?? "none")
+      let locations: [String?] = [nil, try storage.location, "of another one"]
+      for location in locations {
+        note("isLocated(at:) \(location ?? "unknown")", "\(await storage.isLocated(at: location))")
+      }
       note("durability", storage.durability.rawValue)
       note("partials()", try await storage.partials() == nil ? "nil" : "a list")
       note("availableBytes()", try await storage.availableBytes() == nil ? "nil" : "a number")

@@ -3,6 +3,10 @@ struct BlockingStorage: StorageWrapper {
   let base: any Storage
   let executors: Executors
 
+  func isLocated(at location: String?) async -> Bool {
+    await executors.blocking { await base.isLocated(at: location) }
+  }
+
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try await executors.blocking { try await base.openPartial(key, isNew: isNew) }
   }

@@ -70,6 +70,8 @@ final class Run: Sendable {
   let id: DownloadID
   /// The id and generation of the download, which tell it from others. See also ``partialKey``.
   let key: PartialKey
+  /// The location of the storage, if the download belonged to none when it was leased; otherwise `nil`.
+  let location: String?
   /// Whether the run was started by hand, and none was stopped for it: limits do not hold it up.
   let exceedsLimits: Bool
   /// The number of bytes on disk when the run began.
@@ -89,12 +91,15 @@ final class Run: Sendable {
   /// failed while the downloader stops.
   private let ending = Monitor(false)
 
-  /// - Parameter begin: When the lease began, at the latest.
+  /// - Parameters:
+  ///   - begin: When the lease began, at the latest.
+  ///   - location: The location for which the ledger has leased the download.
   init(
-    _ record: DownloadRecord, leasedAt begin: Duration, _ stages: StartedPipeline, _ context: EngineContext,
-    exceedsLimits: Bool = false
+    _ record: DownloadRecord, leasedAt begin: Duration, for location: String? = nil, _ stages: StartedPipeline,
+    _ context: EngineContext, exceedsLimits: Bool = false
   ) {
     self.exceedsLimits = exceedsLimits
+    self.location = record.location == nil ? location : nil
     self.context = context
     self.stages = stages
     id = record.id

@@ -36,6 +36,11 @@ extension StoredArtifact {
 }
 
 extension Storage {
+  /// Whether an artifact of a download is in this storage, as far as the ledger tells.
+  func isPlace(of stored: StoredArtifact, _ record: DownloadRecord) async -> Bool {
+    await isLocated(at: stored.location ?? record.location)
+  }
+
   /// The artifact for its form in the ledger.
   /// - Throws: The error of a storage that cannot have an artifact at the path.
   func artifact(from stored: StoredArtifact) throws -> Artifact {
@@ -69,6 +74,10 @@ extension Storage {
 }
 
 extension Run {
-  /// The form of an artifact that the ledger stores.
-  func stored(_ artifact: Artifact) -> StoredArtifact { StoredArtifact(artifact, in: storage) }
+  /// The form of an artifact that the ledger stores. That of a download that belongs to no location says where it is.
+  func stored(_ artifact: Artifact) -> StoredArtifact {
+    var stored = StoredArtifact(artifact, in: storage)
+    if artifact.path != nil { stored.location = location }
+    return stored
+  }
 }

@@ -122,7 +122,10 @@ extension EngineState {
           unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id),
           isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
       }
-      for record in exchange.leased { start(record, leasedAt: answer.lease?.instant ?? instant.now, at: instant) }
+      for record in exchange.leased {
+        let lease = answer.lease
+        start(record, leasedAt: lease?.instant ?? instant.now, for: lease?.location, at: instant)
+      }
       if let dues = selector?.dues { armAdmission(dues, at: instant) }
     case .failure(let error):
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
@@ -172,12 +175,15 @@ extension EngineState {
   // MARK: Runs
 
   /// Starts a run for a leased download.
-  /// - Parameter begin: When the lease began, at the latest.
+  /// - Parameters:
+  ///   - begin: When the lease began, at the latest.
+  ///   - location: The location for which the ledger has leased it.
   private mutating func start(
-    _ record: DownloadRecord, leasedAt begin: Duration, isForced: Bool = false, exceedsLimits: Bool = false,
-    at instant: Instant
+    _ record: DownloadRecord, leasedAt begin: Duration, for location: String?, isForced: Bool = false,
+    exceedsLimits: Bool = false, at instant: Instant
   ) {
-    let run = Run(record, leasedAt: begin, stages.current, context, exceedsLimits: exceedsLimits)
+    let run = Run(
+      record, leasedAt: begin, for: location, stages.current, context, exceedsLimits: exceedsLimits)
     reasons.forget(record.id)
     health.started(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
@@ -192,11 +198,13 @@ extension EngineState {
   /// Starts a download that was leased by hand.
   /// - Returns: The runs that are stopped for it.
   mutating func startByHand(
-    _ record: DownloadRecord, leasedAt begin: Duration, preempting preemption: Preemption, at instant: Instant
+    _ record: DownloadRecord, leasedAt begin: Duration, for location: String?, preempting preemption: Preemption,
+    at instant: Instant
   ) -> [Run] {
     let victims = victims(of: preemption, for: record.candidate, at: instant.now)
     stages.limits.started(record.candidate, at: instant.now)
-    start(record, leasedAt: begin, isForced: true, exceedsLimits: victims.isEmpty, at: instant)
+    start(
+      record, leasedAt: begin, for: location, isForced: true, exceedsLimits: victims.isEmpty, at: instant)
     for run in victims { run.stop(.limit("preempted by “\(record.id)”, which was started by hand")) }
     return victims
   }

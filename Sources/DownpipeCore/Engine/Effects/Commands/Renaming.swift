@@ -76,7 +76,10 @@ extension EngineContext {
       if await storage.contains(artifact) { try? await keep(nil, of: id) }
       throw error
     }
-    let (old, stored) = (record.steps.artifact, StoredArtifact(moved, in: storage))
+    let old = record.steps.artifact
+    var renamed = StoredArtifact(moved, in: storage)
+    renamed.location = old?.location
+    let stored = renamed
     let record: DownloadRecord?
     do {
       record = try await store.update(id, at: time.date) { record in

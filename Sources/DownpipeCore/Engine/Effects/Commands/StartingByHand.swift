@@ -62,7 +62,8 @@ extension EngineState {
         }
         return .over(
           Started(
-            victims: state.startByHand(record, leasedAt: request.instant, preempting: preemption, at: instant)))
+            victims: state.startByHand(
+              record, leasedAt: request.instant, for: request.location, preempting: preemption, at: instant)))
       }
     }
   }
