@@ -10,7 +10,8 @@ struct AddCommand: AsyncParsableCommand {
     abstract: "Add downloads to a ledger, and start nothing.",
     discussion: """
       “downpipe work” and “downpipe resume” run them. In a database, they belong to no folder: each goes to the folder of \
-      the worker that takes it. Files that the ledger knows as finished stay as they are.
+      the worker that takes it. Files that the ledger knows as finished stay as they are. One that is gone is fetched again \
+      if --directory is the folder where it was.
       """
   )
 

@@ -17,6 +17,13 @@ struct ScopedStore: StorageWrapper {
     get throws(DownloadError) { try hasLedger && !isForAnyFolder ? base.location : nil }
   }
 
+  /// A command that adds downloads for any folder cannot know that a file is gone if the ledger does not say in which folder it
+  /// was.
+  func isLocated(at location: String?) async -> Bool {
+    if isForAnyFolder, location == nil { return false }
+    return await base.isLocated(at: location)
+  }
+
   /// Partials of a command without a ledger have names of their own: the folder may have those of a ledger.
   private func own(_ key: PartialKey) -> PartialKey {
     hasLedger

@@ -61,6 +61,19 @@ struct ScopedStoreTests {
     #expect(try folder.read("out/new") == [4, 5])
   }
 
+  @Test("A command that adds for any folder is where the ledger says that a file was, and not where nothing says it")
+  func anyFolder() async throws {
+    var store = store(showsAll: false)
+    let name = try store.location
+    #expect(name != nil)
+    #expect(await store.isLocated(at: nil))
+    store.isForAnyFolder = true
+    #expect(try store.location == nil)
+    #expect(await store.isLocated(at: name))
+    #expect(await !store.isLocated(at: "elsewhere"))
+    #expect(await !store.isLocated(at: nil))
+  }
+
   #if SQLite
     /// A ledger with a finished download whose file was moved outside the folder.
     private func makeLedger() async throws -> String {

@@ -97,6 +97,36 @@
         #expect(files == count)
       }
 
+      @Test("A list that is added again is known, without the worker's folder, too: only there a file is found missing")
+      func addedAgain() async throws {
+        let address = try cluster.get().address
+        let server = try await serve(ServerGate(), holding: 0)
+        let count = 20
+        let urls = (1...count).map { "\(server.url("/\($0)"))" }
+        func add(_ more: [String] = []) async throws -> String {
+          let outcome = try await Command.downpipe(["add", "--ledger", address] + more + urls).run()
+          #expect(outcome.status == 0, "\(outcome.everything)")
+          return outcome.output
+        }
+        #expect(try await add() == "\(count) added\n")
+        #expect(try await work("a", address, ["--until-idle"]).run().status == 0)
+        let fetched = server.requests.count
+
+        let elsewhere = folder.path("elsewhere")
+        for more in [[], ["-d", elsewhere], ["-d", folder.path("a")]] {
+          #expect(try await add(more) == "0 added, \(count) known\n", "\(more)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: elsewhere))
+        try FileManager.default.removeItem(atPath: folder.path("a/7"))
+        #expect(try await add() == "0 added, \(count) known\n")
+        #expect(try await add(["-d", elsewhere]) == "0 added, \(count) known\n")
+        #expect(try await add(["-d", folder.path("a")]) == "1 added, \(count - 1) known\n")
+        #expect(try await work("a", address, ["--until-idle"]).run().status == 0)
+        #expect(Set(server.requests.dropFirst(fetched).map(\.path)) == ["/7"])
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("a")).filter { $0 != ".downpipe" }
+        #expect(Set(files) == Set((1...count).map { "\($0)" }))
+      }
+
       @Test("A worker deletes the partials of downloads that another one has finished, and no others")
       func leftPartials() async throws {
         let address = try cluster.get().address

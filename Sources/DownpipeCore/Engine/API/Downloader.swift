@@ -147,7 +147,8 @@ public final class Downloader: Sendable {
   /// (``KnownDownload/update``), the download keeps its place in the queue, and:
   /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
   ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
-  /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
+  /// - A failed download is resumed, and a finished download starts again if its file no longer exists. A file that another
+  ///   storage has counts as there, unless the download is added for the ``Storage/location`` of this one.
   /// - The server of a finished download is asked whether its file has changed if the request says so; see
   ///   ``DownloadRequest/Refresh``.
   /// - **What is asked for is what lands.** With another URL, size or digest, a running download stops at a checkpoint and

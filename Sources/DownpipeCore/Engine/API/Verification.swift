@@ -7,7 +7,7 @@ public enum Verification: Sendable, Hashable {
   case damaged(DownloadError)
   /// The file does not exist any more.
   case missing
-  /// Nothing says which bytes are right, for the reason in the text.
+  /// Nothing says here which bytes are right, for the reason in the text.
   case unverifiable(String)
 }
 

@@ -23,7 +23,7 @@ extension EngineContext {
     if check: (@Sendable (EngineContext) async throws -> Void)? = nil
   ) async throws -> [Download.Ticket] {
     let (now, location) = (time.date, try storage.location)
-    let lost = ifKnown == .keep ? [:] : try await lostDependencies(among: requests)
+    let lost = ifKnown == .keep ? [:] : try await lostDependencies(among: requests, for: location)
     let additions = requests.map { request in
       LedgerAddition(
         request: request, arrival: nextArrival(at: now), location: location, lost: lost[request.id],
@@ -33,7 +33,7 @@ extension EngineContext {
     // The disks are asked here, not in a turn: they may not answer.
     for index in outcomes.indices
     where !outcomes[index].isNew && outcomes[index].record.phase == .finished && ifKnown != .keep {
-      guard let lost = await lostArtifact(of: outcomes[index].record) else { continue }
+      guard let lost = await lostArtifact(of: outcomes[index].record, for: location) else { continue }
       var addition = additions[index]
       addition.lost = lost
       let again = try await mailbox.perform { [addition] context, changes in
@@ -76,21 +76,24 @@ extension EngineContext {
   /// They have to be known before the addition: otherwise the download that waits would start although the file is
   /// downloaded again.
   private func lostDependencies(
-    among requests: [DownloadRequest]
+    among requests: [DownloadRequest], for location: String?
   ) async throws -> [DownloadID: StoredArtifact] {
     let needed = requests.reduce(into: Set<DownloadID>()) { $0.formUnion($1.after) }
     let ids = requests.map(\.id).filter(needed.contains)
     guard !ids.isEmpty else { return [:] }
     var lost: [DownloadID: StoredArtifact] = [:]
     for record in try await store.records(of: ids) where record.phase == .finished {
-      lost[record.id] = await lostArtifact(of: record)
+      lost[record.id] = await lostArtifact(of: record, for: location)
     }
     return lost
   }
 
-  /// The artifact of a finished download if it no longer exists; otherwise `nil`. Not in a turn, because the disk may
-  /// not answer.
-  private func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
+  /// The artifact of a finished download if it no longer exists, or is not where it is wanted; otherwise `nil`. Not in a turn,
+  /// because the disk may not answer.
+  ///
+  /// - Parameter location: The location for which the download is added; `nil` for any: then the file may be in another storage,
+  ///   and only that one can tell whether it still exists.
+  private func lostArtifact(of record: DownloadRecord, for location: String?) async -> StoredArtifact? {
     var record = record
     if record.steps.note != nil {
       // It was read before or during a rename.
@@ -103,6 +106,7 @@ extension EngineContext {
     }
     // An artifact in memory ends with its process and does not count as lost.
     guard let stored = record.steps.artifact, stored.path != nil else { return nil }
+    guard await storage.isPlace(of: stored, record) else { return location == nil ? nil : stored }
     guard let artifact = try? storage.artifact(from: stored) else { return stored }
     return await storage.contains(artifact) ? nil : stored
   }

@@ -11,6 +11,9 @@ extension Engine {
       throw DownloadError(
         .invalidRequest, "“\(id)” has not finished: only the files of finished downloads are verified")
     }
+    guard await context.storage.isPlace(of: stored, record) else {
+      return .unverifiable("another downloader has put it into its own storage: verify it there")
+    }
     let artifact = await context.storage.current(try context.storage.artifact(from: stored))
     let result = try await context.verification(of: artifact, record, await pipeline.steps)
     guard isRepairing else { return result }
@@ -28,7 +31,8 @@ extension Engine {
   /// file would be the download's own.
   /// - Parameter fromPieces: Whether the right pieces are taken from the file.
   private nonisolated func repair(_ record: DownloadRecord, _ artifact: Artifact?, fromPieces: Bool) async throws {
-    let present = artifact.map { StoredArtifact($0, in: context.storage) }
+    var present = artifact.map { StoredArtifact($0, in: context.storage) }
+    present?.location = record.steps.artifact?.location
     // Without bytes, it is the wish to fetch the file again.
     var headStart = DownloadRequest.HeadStart(file: "", count: 0, proof: .digests)
     if fromPieces, let path = artifact?.path, case .known(let size)? = artifact?.size {
@@ -41,7 +45,7 @@ extension Engine {
         mediaType: record.checkpoint.mediaType, digests: isCoded ? [] : record.checkpoint.digests,
         freshUntil: record.checkpoint.freshUntil)
     }
-    let saved = try await context.mailbox.call(for: []) { [headStart] _ in
+    let saved = try await context.mailbox.call(for: []) { [headStart, present] _ in
       { state, _ in
         // Not while a rename moves the file, and not while a run ends.
         guard state.slots.runs[record.id] == nil else { return .over(false) }
