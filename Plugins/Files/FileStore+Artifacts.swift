@@ -92,7 +92,8 @@ extension FileStore {
   /// the companions of a published artifact are removed that are unchanged.
   ///
   /// Does nothing if the artifact does not exist, was changed since it was published, was replaced by another file, or was
-  /// there before the download.
+  /// there before the download. An artifact that this store has published is told from another one of the same size and time by
+  /// its device and inode (``/DownpipeCore/Artifact/identity``).
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains the store or the user's home directory;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {

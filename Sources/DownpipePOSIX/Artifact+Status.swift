@@ -34,7 +34,8 @@ extension Artifact {
   /// Removes the artifact from the disk: a file, or a folder with everything below it. Its companions are removed before if
   /// they are beside it; those of an artifact that is not published go with the workspace.
   ///
-  /// Does nothing when the path does not exist, or leads to something else than this artifact.
+  /// Does nothing when the path does not exist, or leads to something else than this artifact, or to another file than that of
+  /// its ``/DownpipeCore/Artifact/identity``.
   /// - Parameters:
   ///   - checksStatus: Whether the entry at the path must be this artifact.
   ///   - precious: Folders that must stay. The user's home directory always stays.
@@ -46,6 +47,11 @@ extension Artifact {
     checksStatus: Bool = true, keeping precious: [String] = [], _ system: FileSystem
   ) async throws -> Bool {
     guard let path = path.map(PathText.normalized) else { return false }
+    if let identity {
+      // Another file at the path has companions of its own.
+      let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
+      guard let status, Identity(status) == identity else { return false }
+    }
     if checksStatus { for file in companionFiles { try await file.removeFromDisk(system) } }
     let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
     guard let status, !checksStatus || isDescribed(by: status) else { return false }
@@ -64,4 +70,9 @@ extension Artifact {
     }
     return true
   }
+}
+
+extension Artifact.Identity {
+  /// The identity of the file with a status.
+  package init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
 }

@@ -258,6 +258,20 @@ struct CompanionTests {
     #expect(try folder.tree() == left)
   }
 
+  @Test("The companions of a file that another one has replaced are kept with it")
+  func companionsOfAReplacedFile() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let file = try await store.publish(try await staged(store), of: nil, at: .init(name: "x.bin"), in: try context())
+    let date = try #require(file.modifiedAt)
+    try folder.write(Self.bytes, to: "y")
+    try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: folder.path("y"))
+    try FileManager.default.removeItem(atPath: folder.path("x.bin"))
+    try FileManager.default.moveItem(atPath: folder.path("y"), toPath: folder.path("x.bin"))
+    try await store.remove(file)
+    #expect(try folder.tree() == Self.files("x.bin"))
+  }
+
   @Test("A staged artifact is removed without its companions, which the next one may have")
   func removingAStagedArtifact() async throws {
     let folder = try TemporaryFolder()

@@ -202,6 +202,32 @@ struct FileStoreTests {
     #expect(try folder.tree() == ["x/": [], "moved": someBytes])
   }
 
+  @Test("What the store has published is removed as this very file, and no other one with its size and time")
+  func removesItsOwnFile() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    for isHeld in [true, false] {
+      let file = try await isHeld ? store.publishHeld(someBytes, name: "x") : store.publish(someBytes, name: "x")
+      try await store.remove(file)
+      #expect(await !store.contains(file), "unchanged")
+    }
+    let file = try await store.publishHeld(someBytes, name: "x")
+    let date = try #require(file.modifiedAt)
+    // As another machine that shares the folder publishes over it.
+    try folder.write(otherBytes, to: "y")
+    try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: folder.path("y"))
+    try FileManager.default.removeItem(atPath: folder.path("x"))
+    try FileManager.default.moveItem(atPath: folder.path("y"), toPath: folder.path("x"))
+    #expect(await store.contains(file), "by its size and time")
+    try await store.remove(file)
+    #expect(try folder.tree() == ["x": otherBytes])
+    var described = file
+    described.identity = nil
+    #expect(described == file)
+    try await store.remove(described)
+    #expect(try folder.tree().isEmpty)
+  }
+
   @Test("its name moves with its folder, and is that folder's alone")
   func location() throws {
     let folder = try TemporaryFolder()

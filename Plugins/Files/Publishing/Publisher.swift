@@ -214,6 +214,7 @@ extension Artifact {
     if status.kind == .file {
       copy.size = .known(status.size)
       copy.modifiedAt = status.modifiedAt
+      copy.identity = Identity(status)
     }
     return copy
   }

@@ -43,6 +43,23 @@ public struct Artifact: Sendable, Hashable {
   public var isReused = false
   /// The files that a step has made beside the artifact, which go where it goes; see ``Companion``.
   public var companions: [Companion] = []
+  /// Which file it is, for an artifact that the storage has just published; `nil` for others, because ledgers do not keep it,
+  /// and for storages that cannot tell. It is not compared.
+  public var identity: Identity?
+
+  /// What tells a file from another one with the same path, size and time.
+  public struct Identity: Sendable, Hashable {
+    /// The file system.
+    public var device: UInt64
+    /// The number of the file in it.
+    public var inode: UInt64
+
+    /// Creates an identity.
+    public init(device: UInt64, inode: UInt64) {
+      self.device = device
+      self.inode = inode
+    }
+  }
 
   /// Creates a description of an artifact, which has no companions.
   public init(
@@ -55,6 +72,20 @@ public struct Artifact: Sendable, Hashable {
     self.name = name
     self.size = size
     self.mediaType = mediaType
+  }
+
+  /// Whether both have the same properties, but for ``identity``: a ledger that has described one of them does not keep it.
+  public static func == (left: Artifact, right: Artifact) -> Bool {
+    guard left.kind == right.kind, left.location == right.location, left.name == right.name else { return false }
+    guard left.size == right.size, left.mediaType == right.mediaType else { return false }
+    guard left.modifiedAt == right.modifiedAt, left.isReused == right.isReused else { return false }
+    return left.companions == right.companions
+  }
+
+  /// Hashes the place and the name.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(location)
+    hasher.combine(name)
   }
 
   /// The absolute path; `nil` for an artifact in memory or on another machine.

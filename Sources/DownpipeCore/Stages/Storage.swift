@@ -97,7 +97,8 @@ public protocol Storage: Stage {
   func existing(for request: DownloadRequest) async throws -> Artifact?
 
   /// Removes a published or staged artifact. It is not an error if there is nothing to remove. A file that has replaced
-  /// the published artifact, or has been changed since, is kept. The same holds for each companion of a published artifact;
+  /// the published artifact, or has been changed since, is kept; an artifact with an ``Artifact/identity`` is this very file, and
+  /// no other one of the same size and time. The same holds for each companion of a published artifact;
   /// those of a staged one are kept, because the next artifact may have them, and go with the workspace.
   func remove(_ artifact: Artifact) async throws
 

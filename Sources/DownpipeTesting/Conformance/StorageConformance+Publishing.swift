@@ -195,6 +195,22 @@ extension StorageConformance {
       }
     }
     await report.check(
+      "identity", "an artifact with an identity is removed as this very file, and no other one of its size and time",
+      when: conflict == .replaces, needs: ["conflict"]
+    ) {
+      let destination = newName()
+      let same = DownloadFixtures.pattern(size: bytes.count, seed: 3)
+      try await publish(bytes, at: destination) { _, first in
+        guard first.identity != nil else { return }
+        try await publish(same, at: destination) { _, second in
+          var earlier = first
+          earlier.modifiedAt = second.modifiedAt
+          try await storage.remove(earlier)
+          try await expectPublished(second, same)
+        }
+      }
+    }
+    await report.check(
       "existing-artifacts", "existing(for:) finds an artifact that makes a transfer unnecessary", when: conflict != nil
     ) {
       let destination = newName()

@@ -49,6 +49,8 @@ extension FakeStorage {
       for (suffix, bytes) in zip(suffixes, companions) { state.published[target + suffix] = bytes }
       if artifact.kind == .directory { state.directories.insert(target) }
       for (path, bytes) in files { state.published[target + path] = bytes }
+      state.lastNumber += 1
+      state.numbers[target] = state.lastNumber
     }
     return describe(artifact, at: target)
   }
@@ -84,8 +86,9 @@ extension FakeStorage {
     var published = artifact
     published.location = .path("\(root)/\(target)")
     published.name = String(target[(target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex)...])
-    let files = state.value.published
+    let (files, number) = (state.value.published, state.value.numbers[target])
     if artifact.kind == .file, let bytes = files[target] { published.size = .known(Int64(bytes.count)) }
+    published.identity = number.map { Artifact.Identity(device: 0, inode: $0) }
     published.companions = artifact.companions.compactMap { companion in
       files[target + companion.suffix].map { bytes in
         .init(suffix: companion.suffix, path: "\(root)/\(target)\(companion.suffix)", size: .known(Int64(bytes.count)))
@@ -155,10 +158,11 @@ extension FakeStorage {
     return Artifact(location: .path("\(root)/\(directory)\(name)"), name: name, size: .known(Int64(bytes.count)))
   }
 
-  /// Removes a published artifact and its companions.
+  /// Removes a published artifact and its companions, unless its identity says that another file has its path by now.
   public func remove(_ artifact: Artifact) async throws {
     try enter(.remove)
     guard let path = artifact.path.flatMap(relative) else { return }
+    if let identity = artifact.identity, state.value.numbers[path] != identity.inode { return }
     let companions = artifact.companionFiles.compactMap { $0.path.flatMap(relative) }
     state.update { state in for path in companions + [path] { state.forget(path) } }
   }

@@ -76,6 +76,9 @@ public final class FakeStorage: Storage {
     var calls: [Call] = []
     var partials: [PartialKey: Stored] = [:]
     var published: [String: [UInt8]] = [:]
+    /// The numbers of the published files, which tell them from earlier ones at their paths.
+    var numbers: [String: UInt64] = [:]
+    var lastNumber: UInt64 = 0
     var directories: Set<String> = []
     var notes: Set<String> = []
     /// The openings that are not closed.
@@ -91,7 +94,7 @@ public final class FakeStorage: Storage {
 
     /// Removes what was published at a path.
     mutating func forget(_ path: String) {
-      published[path] = nil
+      (published[path], numbers[path]) = (nil, nil)
       if directories.remove(path) != nil { published = published.filter { !$0.key.hasPrefix(path + "/") } }
     }
 

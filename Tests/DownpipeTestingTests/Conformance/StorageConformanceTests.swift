@@ -174,6 +174,13 @@ struct StorageConformanceTests {
         return try await storage.publish(copy, of: nil, at: destination, in: context)
       }
     },
+    Flaw(rule: "identity") {
+      $0.onRemove = { storage, artifact in
+        var anyFile = artifact
+        anyFile.identity = nil
+        try await storage.remove(anyFile)
+      }
+    },
     Flaw(rule: "companions") {
       $0.onRemove = { storage, artifact in
         var alone = artifact
