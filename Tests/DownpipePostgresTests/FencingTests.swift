@@ -1,6 +1,6 @@
 #if Postgres
   @_spi(Ledger) import DownpipeCore
-  import DownpipeTesting
+  @_spi(Ledger) import DownpipeTesting
   import Foundation
   import HangLimit
   import Testing
@@ -116,6 +116,51 @@
       #expect(told == ["notOwner", "elsewhere"], "\(told)")
       try await other.close()
       await downloader.shutdown()
+    }
+
+    @Test(
+      "A downloader that has lost a download removes the file that it has published when another one has finished it",
+      arguments: ["here", "there"])
+    func copies(finishedIn place: String) async throws {
+      let ledger = try TestLedger()
+      let (storage, bytes) = (FakeStorage(location: "here"), DownloadFixtures.pattern(size: 100_000))
+      let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+      let faulty = FaultyLedger(PostgresLedger(ledger.address, schema: ledger.schema))
+      let other = try await ledger.open()
+      let request = try DownloadRequest("https://example.org/file", id: "a")
+      // It belongs to no location.
+      _ = try await other.add([LedgerAddition(request: request, arrival: 1)], at: Date())
+      let downloader = try await Downloader {
+        source
+        storage
+        faulty
+      }
+      await source.held(atLeast: 1)
+      faulty.hold(.exchange, at: faulty.calls.count { $0 == .exchange } + 1)
+      source.release()
+      await faulty.held(atLeast: 1)
+      while storage.published.isEmpty { await Task.yield() }
+      // Each lease counts as an attempt.
+      _ = try ledger.connect().run(
+        """
+        UPDATE download SET attempts = attempts + 1, lease = lease + 9000,
+          owner = (SELECT number FROM opening WHERE owner = $1)
+        """, [.text(other.owner)])
+      var record = try #require(try await other.record("a"))
+      #expect(record.owner == other.owner && record.location == nil)
+      record.apply(.bytesComplete)
+      record.apply(.stepsComplete)
+      record.steps = StepLog(
+        artifact: StoredArtifact(
+          kind: .file, path: "file", name: "file", size: Int64(bytes.count), mediaType: nil, location: place))
+      #expect(try await other.save(record, [.state, .checkpoint, .steps], at: Date()))
+      faulty.release()
+      try await downloader.waitUntilIdle()
+      // A file with the path of the finished one is that, if it is in the same storage.
+      #expect(storage.published == (place == "here" ? ["file": bytes] : [:]))
+      await downloader.shutdown()
+      #expect(try await other.record("a")?.steps.artifact?.location == place)
+      try await other.close()
     }
 
     @Test("Of the saves of one exchange, those of lost downloads alone are refused")

@@ -156,6 +156,35 @@
         #expect(partials() == ["0123456789abcdef.1.part"])
       }
 
+      @Test("A worker that could not save what it has published removes it when another one has finished the file")
+      func refusedCopy() async throws {
+        let cluster = try cluster.get()
+        let address = cluster.address
+        let gate = ServerGate()
+        let server = try await serve(gate, holding: 1)
+        #expect(try await Command.downpipe(["add", "--ledger", address, "\(server.url("/1"))"]).run().status == 0)
+        let sleeper = Watched<Int32>(0)
+        async let stopped = work("a", address).run(onStart: { process in sleeper.update { $0 = process } })
+        try await server.until { $0.requestCount >= 1 }
+        try cluster.control("stop")
+        gate.open()
+        func has(_ file: String) -> Bool { (try? folder.read(file)) == Self.content("/1").allBytes }
+        while !has("a/1") { try await Task.sleep(for: .milliseconds(10)) }
+        kill(sleeper.value, SIGSTOP)
+        try cluster.control("start")
+        // It takes the download over when the lease has expired.
+        let outcome = try await work("b", address, ["--until-idle"]).run()
+        #expect(outcome.status == 0 && finished(outcome).count == 1, "\(outcome.everything)")
+        #expect(has("a/1") && has("b/1"))
+        kill(sleeper.value, SIGCONT)
+        while has("a/1") { try await Task.sleep(for: .milliseconds(10)) }
+        kill(sleeper.value, SIGTERM)
+        let last = try await stopped
+        #expect(last.status == 0 && finished(last).isEmpty, "\(last.everything)")
+        #expect(has("b/1"))
+        #expect(try await status(address)["queue"] as? [String: Int] == ["finished": 1])
+      }
+
       @Test("A limit of the fleet holds at the server")
       func fleetLimit() async throws {
         let address = try cluster.get().address

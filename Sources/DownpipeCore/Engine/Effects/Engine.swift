@@ -225,9 +225,10 @@ actor Engine {
     guard !state.mode.isStopping else { throw DownloadError.shutDown }
   }
 
-  /// Stops the sources and closes the ledger, after the loop has ended.
+  /// Stops the sources, removes what others have finished since, and closes the ledger, after the loop has ended.
   private func close() async {
     for session in state.stages.takeAllSessions() { await session.stop() }
+    await context.removeRefusedCopies()
     try? await store.close()
   }
 
@@ -254,13 +255,15 @@ actor Engine {
   }
 
   /// Finds out why the ledger has refused a run: its outcome was saved and the answer was lost, or it has lost its lease.
-  /// Says so then, and deletes its partial if its download was removed.
+  /// Says so then, and deletes its partial if its download was removed. What it has published is removed when another owner has
+  /// ended the download with another file.
   private func cleanUp(_ run: Run) async {
+    var isSaved = false
     do {
       let record = try await store.record(run.id)
       if let record, record.generation == run.key.generation {
         // The ledger may have saved the outcome before, and its answer was lost. A lease by another owner counts as an attempt.
-        let isSaved = run.read { $0.phase == record.phase && $0.attempts == record.attempts }
+        isSaved = run.read { $0.phase == record.phase && $0.attempts == record.attempts }
         if isSaved { run.state.withLock { $0.wasRefused = false } } else { run.announceLoss() }
       } else {
         // A record may be of a later download with the same id, whose partial has another key.
@@ -269,6 +272,7 @@ actor Engine {
     } catch {
       // The bytes are left as an orphan.
     }
+    if !isSaved { await context.removeCopies(run.refusedCopies) }
     context.mailbox.post(cleanedUp: run)
   }
 
@@ -300,6 +304,8 @@ actor Engine {
     if state.slots.hasRuns { await renewLeases() }
     state.mode.mustReclaim = true
     noteChangesByOthers()
+    // Not here: a disk may not answer.
+    if !context.refusedCopies.isEmpty { begin { [context] in await context.removeRefusedCopies() } }
     decide(.maintained)
   }
 

@@ -25,6 +25,7 @@ final class EngineContext: Sendable {
   /// What this machine lacks; see ``MachineHealth``.
   let machineFault = Monitor<DownloadError?>(nil)
   let companions = CompanionCache()
+  let refusedCopies = RefusedCopies()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   /// Completed when all work has ended, and the ledger is closed.

@@ -200,10 +200,12 @@ extension Run {
     beginSteps()
     try checkLease()
     let context = try processingContext(for: file.artifact, of: storageName, digests: chain.digests)
-    return try await located(storageName) {
+    let artifact = try await located(storageName) {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)
     }
+    notePlaced(artifact)
+    return artifact
   }
 
   /// Checks that no other owner may have taken over the download since it was leased.

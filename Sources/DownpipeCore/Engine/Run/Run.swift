@@ -50,6 +50,8 @@ final class Run: Sendable {
     /// Whether bytes were given up so that the ledger can save the outcome.
     var hasMadeRoom = false
     var stopReason: StopReason?
+    /// The files that the run has put in their final places, each as it was then.
+    var placed: [Artifact] = []
     /// Whether the server has confirmed that the published file has not changed.
     var isUnchanged = false
     /// Whether the server was asked about the published file, and its answer was of no use.

@@ -81,6 +81,7 @@ extension Run {
     }
     if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
     // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
+    if !storage.isStaged(output) { notePlaced(output) }
     let verified = update { record in
       let new = confirmed.digests.filter { !record.steps.verified.contains($0) }
       // The follower of a later step may have kept a note already.

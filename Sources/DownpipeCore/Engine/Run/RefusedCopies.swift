@@ -1,0 +1,103 @@
+internal import Synchronization
+
+/// A file that a run has put in its place, and whose outcome the ledger has refused: another owner has the download.
+struct RefusedCopy: Sendable {
+  /// What becomes of a copy.
+  enum Fate: Sendable {
+    case kept, removed, undecided
+  }
+
+  /// The id and generation of the download.
+  let key: PartialKey
+  let artifact: Artifact
+  /// The path, as the ledger would have it.
+  let path: String?
+  /// The location of the storage; `nil` if it is not known.
+  let location: String?
+
+  /// Decides by what the ledger says of the download by now; `nil` if it has none.
+  func fate(_ record: DownloadRecord?) -> Fate {
+    // It may have been saved before, and the user has removed the download and kept its file.
+    guard let record, record.generation == key.generation else { return .kept }
+    switch record.phase {
+    // The other owner may have the same folder: it then finds the file there, and finishes the download with it.
+    case .waiting, .transferring, .processing, .paused, .failed: return .undecided
+    case .finished, .cancelled: return record.mayHaveFile(at: path, of: location) ? .kept : .removed
+    }
+  }
+}
+
+extension DownloadRecord {
+  /// Whether one of the download's files may be at a path in the storage at a location.
+  fileprivate func mayHaveFile(at path: String?, of place: String?) -> Bool {
+    let files = [steps.artifact, earlierArtifact].compactMap { $0 } + leftArtifacts
+    return files.contains { file in
+      guard file.path == path else { return false }
+      guard let place, let other = file.location ?? location else { return true }
+      return place == other
+    }
+  }
+}
+
+/// The copies of downloads that other owners have and have not finished.
+final class RefusedCopies: Sendable {
+  /// The most that are kept. Further ones stay on the disk.
+  private static let most = 10_000
+
+  private let copies = Mutex<[RefusedCopy]>([])
+
+  var isEmpty: Bool { copies.withLock { $0.isEmpty } }
+
+  func add(_ more: [RefusedCopy]) {
+    copies.withLock { copies in
+      let room = max(0, Self.most - copies.count)
+      copies += more.prefix(room)
+    }
+  }
+
+  /// Removes and returns all.
+  func takeAll() -> [RefusedCopy] {
+    copies.withLock { copies in
+      defer { copies = [] }
+      return copies
+    }
+  }
+}
+
+extension EngineContext {
+  /// Removes those of the copies that are kept for later.
+  func removeRefusedCopies() async { await removeCopies(refusedCopies.takeAll()) }
+
+  /// Removes copies of downloads that have ended, if no record has them. The others are kept for later, all if the ledger does
+  /// not answer.
+  func removeCopies(_ copies: [RefusedCopy]) async {
+    guard !copies.isEmpty else { return }
+    guard let found = try? await store.records(of: copies.map(\.key.id)) else { return refusedCopies.add(copies) }
+    let records = Dictionary(found.map { ($0.id, $0) }) { $1 }
+    for copy in copies {
+      switch copy.fate(records[copy.key.id]) {
+      case .kept: break
+      case .undecided: refusedCopies.add([copy])
+      // What cannot be removed stays, as after a crash.
+      case .removed: try? await storage.remove(copy.artifact)
+      }
+    }
+  }
+}
+
+extension Run {
+  /// Notes a file that is in its final place, as it is now.
+  ///
+  /// Only a file that the storage can tell from another one at its path is removed, and no folder: the user may have put
+  /// something into it.
+  func notePlaced(_ artifact: Artifact) {
+    guard artifact.kind == .file, artifact.identity != nil, !artifact.isReused else { return }
+    state.withLock { $0.placed.append(artifact) }
+  }
+
+  /// The files that the run has put in their places, for the case that its outcome is refused.
+  var refusedCopies: [RefusedCopy] {
+    let (placed, place) = state.withLock { ($0.placed, location ?? $0.record.location) }
+    return placed.map { RefusedCopy(key: key, artifact: $0, path: stored($0).path, location: place) }
+  }
+}
