@@ -19,7 +19,12 @@ struct ListCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("List only downloads in this state. Can be given several times.", valueName: "state"))
   var state: [DownloadState.Phase] = []
 
-  @Flag(help: "List orphans instead: unfinished files in the folder that no download of the ledger uses.")
+  @Flag(
+    help: ArgumentHelp(
+      """
+      List orphans instead: unfinished files in the folder that no download of the ledger uses, and, with a database, files \
+      that another worker has finished in its folder (“copy”: with the same name and size).
+      """))
   var orphans = false
 
   @Flag(help: "Print one JSON object on each line.")
@@ -39,6 +44,11 @@ struct ListCommand: AsyncParsableCommand {
     }
     var text = json || orphans.isEmpty ? "" : RecordTable.heading + "\n"
     for orphan in orphans { text += (json ? RecordTable.json(orphan) : RecordTable.row(orphan)) + "\n" }
+    // In a ledger of one machine, each download belongs to a folder.
+    let isShared = try folder.location(directory: "/")?.isShared ?? false
+    let copies = try await isShared ? downloader.copies() : []
+    if !json, text.isEmpty, !copies.isEmpty { text = RecordTable.heading + "\n" }
+    for copy in copies { text += (json ? RecordTable.json(copy) : RecordTable.row(copy)) + "\n" }
     try OutputFile.standardOutput.write(text)
   }
 

@@ -185,6 +185,30 @@
         #expect(try await status(address)["queue"] as? [String: Int] == ["finished": 1])
       }
 
+      @Test("Copies are listed that a killed worker has left of files that another one has finished, and nothing else")
+      func listedCopies() async throws {
+        let address = try cluster.get().address
+        let server = try await serve(ServerGate(), holding: 0)
+        let urls = (1...3).map { "\(server.url("/\($0)"))" }
+        #expect(try await Command.downpipe(["add", "--ledger", address] + urls).run().status == 0)
+        #expect(try await work("a", address, ["--until-idle"]).run().status == 0)
+        try folder.write(Self.content("/1").allBytes, to: "b/1")
+        try folder.write([1], to: "b/2")
+        try folder.write([1], to: "b/the user's")
+        func listed(_ name: String) async throws -> [ToolLine] {
+          let options = ["list", "--orphans", "--json", "--ledger", address, "-d", folder.path(name)]
+          let outcome = try await Command.downpipe(options).run()
+          #expect(outcome.status == 0, "\(outcome.everything)")
+          return outcome.toolLines
+        }
+        let lines = try await listed("b")
+        #expect(lines.map(\.path) == [folder.path("b/1")] && lines.map(\.state) == ["copy"])
+        #expect(try await listed("a").isEmpty)
+        let options = ["remove", "--orphans", "--ledger", address, "-d", folder.path("b")]
+        #expect(try await Command.downpipe(options).run().output == "removed 0\n")
+        #expect(try folder.read("b/1") == Self.content("/1").allBytes)
+      }
+
       @Test("A limit of the fleet holds at the server")
       func fleetLimit() async throws {
         let address = try cluster.get().address

@@ -43,6 +43,17 @@ enum RecordTable {
     return object.json
   }
 
+  static func row(_ copy: StrayCopy) -> String {
+    row(copy.id.rawValue, "copy", "100%", copy.artifact.size.formatted(), copy.artifact.place ?? "")
+  }
+
+  static func json(_ copy: StrayCopy) -> String {
+    let object: JSONObject = [
+      "id": copy.id.rawValue, "state": "copy", "path": copy.artifact.place, "bytes": copy.artifact.size.bytes,
+    ]
+    return object.json
+  }
+
   static func row(_ damaged: DamagedRecord) -> String {
     row(damaged.id.rawValue, "damaged", "–", "–", "\(damaged.reason): remove it with “downpipe remove \(damaged.id)”")
   }

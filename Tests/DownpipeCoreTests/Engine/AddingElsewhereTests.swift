@@ -119,6 +119,36 @@ struct AddingElsewhereTests: EngineSuite {
     await other.shutdown()
   }
 
+  @Test("A file is perhaps a copy if another storage has it by the ledger, and no download has it here")
+  func copies() async throws {
+    let finished = try await finish(for: nil)
+    let here = FakeStorage(location: "here")
+    let viewer = try await downloader(here)
+    func publish(_ bytes: [UInt8]) async throws {
+      let context = ProcessingContext(request: finished.request, workspace: nil)
+      _ = try await here.publish(
+        Artifact(location: .memory(bytes), name: "file.bin"), of: nil, at: DownloadRequest.Destination(), in: context)
+    }
+    #expect(try await viewer.copies().isEmpty)
+    try await publish([1])
+    #expect(try await viewer.copies().isEmpty, "it has another size")
+    try await publish(bytes)
+    let copies = try await viewer.copies()
+    #expect(copies.map(\.id) == ["a"] && copies.map(\.artifact.path) == ["\(here.root)/file.bin"])
+    let worker = try await downloader(storage)
+    #expect(try await worker.copies().isEmpty)
+    await worker.shutdown()
+
+    var own = finished
+    own.request.id = "b"
+    own.steps.artifact?.location = "here"
+    let store = try await ledger.open()
+    #expect(try await store.restore([own], at: time.date) == [true])
+    try await store.close()
+    #expect(try await viewer.copies().isEmpty, "another download has it here")
+    await viewer.shutdown()
+  }
+
   @Test("A file is not missing for a storage that it was never in, and is not fetched again")
   func verifying() async throws {
     let finished = try await finish(for: nil)
