@@ -92,6 +92,7 @@ struct RefusedCopyTests: EngineSuite {
     "A run removes the file that it has published if another owner has finished with another one, and only then",
     arguments: [
       ("other.bin", nil, false), ("file.bin", "there", false), ("file.bin", nil, true), ("file.bin", "here", true),
+      ("/shared/file.bin", "there", true),
     ] as [(String, String?, Bool)])
   func finishedElsewhere(path: String, place: String?, isKept: Bool) async throws {
     let other = try await ledger.open()

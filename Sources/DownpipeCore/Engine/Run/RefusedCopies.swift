@@ -10,8 +10,8 @@ struct RefusedCopy: Sendable {
   /// The id and generation of the download.
   let key: PartialKey
   let artifact: Artifact
-  /// The path, as the ledger would have it.
-  let path: String?
+  /// The path below the root of the storage, as the ledger would have it.
+  let path: String
   /// The location of the storage; `nil` if it is not known.
   let location: String?
 
@@ -27,11 +27,18 @@ struct RefusedCopy: Sendable {
   }
 }
 
+extension StoredArtifact {
+  /// Whether a step has put the file outside of the storage, into a folder that storages at other locations may have, too, perhaps
+  /// under another path.
+  fileprivate var isOutside: Bool { path.map { $0.hasPrefix("/") || $0.hasPrefix("~/") } ?? false }
+}
+
 extension DownloadRecord {
   /// Whether one of the download's files may be at a path in the storage at a location.
-  fileprivate func mayHaveFile(at path: String?, of place: String?) -> Bool {
+  fileprivate func mayHaveFile(at path: String, of place: String?) -> Bool {
     let files = [steps.artifact, earlierArtifact].compactMap { $0 } + leftArtifacts
     return files.contains { file in
+      if file.isOutside { return true }
       guard file.path == path else { return false }
       guard let place, let other = file.location ?? location else { return true }
       return place == other
@@ -96,8 +103,14 @@ extension Run {
   }
 
   /// The files that the run has put in their places, for the case that its outcome is refused.
+  ///
+  /// What a step has put outside of the storage is not among them: the other owner may have found it there.
   var refusedCopies: [RefusedCopy] {
     let (placed, place) = state.withLock { ($0.placed, location ?? $0.record.location) }
-    return placed.map { RefusedCopy(key: key, artifact: $0, path: stored($0).path, location: place) }
+    return placed.compactMap { artifact in
+      let stored = stored(artifact)
+      guard let path = stored.path, !stored.isOutside else { return nil }
+      return RefusedCopy(key: key, artifact: artifact, path: path, location: place)
+    }
   }
 }
