@@ -14,11 +14,14 @@ let downloader = try await Downloader {
 }
 print(await downloader.pipeline)
 
-// Quiet hours hold back requests with another intent. This one is the default.
+// What someone waits for is fetched at once; what is fetched ahead waits for the end of quiet hours.
 let poem = try await downloader.add(
   DownloadRequest(
     "data:text/plain,one%0Atwo%0Athree%0A", intent: .userInitiated, destination: .init(name: "poem.txt")))
 print("→", try await poem.value.path ?? "")
+let ahead = try await downloader.add(
+  DownloadRequest("data:text/plain,four%0A", intent: .prefetch, destination: .init(name: "ahead.txt")))
+print("→", try await ahead.status.state)
 await downloader.shutdown()
 
 // A step that makes a second file beside its input, which goes where the input goes.
