@@ -18,6 +18,9 @@ struct GateOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Keep this much free on the disk of the folder, and wait while less is free, such as 500M or 2G (1024-based).",
+      discussion:
+        "Without it, a file of known size is not begun unless an eighth of it (at least 1M, at most 64M) stays "
+        + "free; with 0, it only has to fit.",
       valueName: "bytes"))
   var minFree: ByteSize?
 

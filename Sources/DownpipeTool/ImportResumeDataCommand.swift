@@ -43,8 +43,7 @@ struct ImportResumeDataCommand: AsyncParsableCommand {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
-      pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars,
-      keepsUnfinished: ledger != nil, showsCodings: !servers.keepsContentCoding)
+      pipeline: try Pipeline(settings), settings: settings, monitor: monitor, isAnimated: choice.drawsBars)
     defer { if ledger == nil { Folder.removeEmptyWorkspace(of: directory) } }
     let feeder = Feeder(plan: try GetPlan(urls: [request.givenURL], outputName: output))
     let ending = try await run.run { [request] downloader, monitor in

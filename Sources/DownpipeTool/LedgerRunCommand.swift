@@ -35,8 +35,8 @@ extension LedgerRunCommand {
     let output = reporting.choice
     let monitor = RunMonitor(output: output.make())
     let run = DownloadRun(
-      pipeline: try Pipeline(settings), monitor: monitor, scope: scope, isAnimated: output.drawsBars,
-      showsCodings: !settings.network.keepsContentCoding)
+      pipeline: try Pipeline(settings), settings: settings, monitor: monitor, scope: scope, isAnimated: output.drawsBars
+    )
     let isUntrusted = settings.network.isUntrusted
     let ending = try await run.run { downloader, monitor in try await feed(downloader, monitor, isUntrusted) }
     if case .interrupted(let tally) = ending {

@@ -24,7 +24,7 @@ extension Pipeline {
   ) -> PipelineStages {
     let retry = Retry(
       .exponential(attempts: settings.retries + 1),
-      table: settings.goesOn ? .service : settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
+      table: settings.goesOn ? .service : (settings.gates.minFree ?? 0) > 0 ? .commandLineWithReserve : .commandLine)
     @PipelineBuilder func build() -> PipelineStages {
       parts.source
       for further in parts.furtherSources { further }

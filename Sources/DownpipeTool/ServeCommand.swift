@@ -64,7 +64,7 @@ struct ServeCommand: AsyncParsableCommand {
     private static func downloader(_ settings: PipelineSettings, _ log: WorkLog) async throws -> Downloader {
       let sources = try PipelineSources(settings)
       do {
-        return try await Downloader(settings: RPCSettings()) { [settings] changed in
+        return try await Downloader(settings: RPCSettings(), options: settings.options) { [settings] changed in
           return Pipeline.stages(settings.changed(by: changed), sources, log: log, options: changed)
         }
       } catch let error as DownloadError {

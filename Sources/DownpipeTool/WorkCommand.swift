@@ -71,7 +71,7 @@ struct WorkCommand: AsyncParsableCommand {
     let log = WorkLog(isJSON: reporting.json, isQuiet: reporting.quiet, urls: reporting.urls.style)
 
     let interruption = Interruption()
-    let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: DownloaderOptions())
+    let downloader = try await Downloader.starting(Pipeline(settings, log: log), options: settings.options)
     let result = await Result { try await work(downloader, log, interruption) }
     await downloader.end()
     // The log has seen all events after the shutdown.

@@ -11,10 +11,19 @@
     struct DiskFullTests {
       static let content = ScriptedContent.pattern(size: 12 << 20, seed: 11)
 
+      /// A server that does not state the length of the whole file: one that does not fit is not begun.
       private func serve(
         _ change: @escaping @Sendable (ScriptedReply) -> ScriptedReply = { $0 }
       ) async throws -> ScriptedHTTPServer {
-        try await .start { change(.file(Self.content, etag: "\"v1\"", for: $0)) }
+        let parts = stride(from: 0, to: Self.content.size, by: 1 << 16).map {
+          Self.content.bytes(in: $0..<min($0 + 1 << 16, Self.content.size))
+        }
+        return try await .start { request in
+          change(
+            request.range == nil
+              ? .chunked(parts, headers: ["ETag": "\"v1\"", "Accept-Ranges": "bytes"])
+              : .file(Self.content, etag: "\"v1\"", for: request))
+        }
       }
 
       /// Holds the first reply back after three megabytes.
@@ -87,6 +96,30 @@
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         #expect(try disk.partials().isEmpty)
+        await server.shutdown()
+      }
+
+      @Test("A file that does not fit is not begun; small ones are fetched, and the file when there is room")
+      func aFileThatDoesNotFit() async throws {
+        let small = ScriptedContent.pattern(size: 2 << 20, seed: 12)
+        let server = try await ScriptedHTTPServer.start { request in
+          .file(request.path == "/film" ? Self.content : small, etag: "\"v1\"", for: request)
+        }
+        let disk = try await SmallDisk(megabytes: 10)
+        let arguments = ["-d", disk.path, "-j", "1", "--json"]
+        let urls = ["/film", "/1", "/2", "/3"].map { "\(server.url($0))" }
+        let outcome = try await Command.downpipe(["get"] + urls + arguments).run()
+        #expect(outcome.status == 1, "\(outcome.everything)")
+        let failed = outcome.results.filter { $0.event == "failed" }
+        #expect(failed.map(\.error?.code) == ["noSpace"], "\(outcome.everything)")
+        #expect(failed.first?.bytes == 0)
+        for number in 1...3 { #expect(try disk.read("\(number)") == small.allBytes) }
+        #expect(try disk.partials().isEmpty)
+        try await disk.remount("size=64m")
+        let second = try await Command.downpipe(["get", urls[0]] + arguments).run()
+        #expect(second.status == 0, "\(second.everything)")
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
         await server.shutdown()
       }
 

@@ -23,7 +23,7 @@ struct GateSettings: Sendable, Hashable {
 
   var wifiOnly = false
   var window: Window?
-  /// The bytes that stay free.
+  /// The bytes that stay free; 0 for none, also beside downloads of known size.
   var minFree: Int64?
 
   /// The gates.
@@ -33,7 +33,7 @@ struct GateSettings: Sendable, Hashable {
     var gates: [any Gate] = []
     if wifiOnly { gates.append(WiFiOnly()) }
     if let window { gates.append(TimeWindow(from: window.from, to: window.to)) }
-    if let minFree { gates.append(DiskSpace(reserve: minFree, at: directory)) }
+    if let minFree, minFree > 0 { gates.append(DiskSpace(reserve: minFree, at: directory)) }
     return gates
   }
 }

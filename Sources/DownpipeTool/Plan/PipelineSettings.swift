@@ -72,6 +72,13 @@ struct PipelineSettings: Sendable, Hashable {
   /// Whether the pipeline can open URLs. A command that only reads the ledger needs no connections.
   var hasSource = true
 
+  /// The options of the downloader.
+  var options: DownloaderOptions {
+    var options = DownloaderOptions()
+    if let minFree = gates.minFree { options.diskReserve = minFree }
+    return options
+  }
+
   /// Sets how many downloads run at once, as far as the descriptors suffice.
   mutating func limitJobs(to wanted: Int) {
     let most = DescriptorLimit.mostDownloads(connections: connections ?? 1)

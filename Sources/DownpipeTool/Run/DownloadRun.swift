@@ -20,16 +20,13 @@ struct DownloadRun: Sendable {
   typealias Feed = @Sendable (_ downloader: Downloader, _ monitor: RunMonitor) async throws -> Void
 
   var pipeline: Pipeline
+  /// What the pipeline was made from.
+  var settings: PipelineSettings
   var monitor: RunMonitor
   /// Which downloads of the ledger run; by default those that this command adds or resumes.
   var scope = LeaseScope.own
   /// Whether the output moves even when nothing changes.
   var isAnimated: Bool
-  /// Whether a ledger has the downloads that have not finished. Otherwise nothing can resume them, and they are removed
-  /// at the end.
-  var keepsUnfinished = true
-  /// Whether coded bytes that are published are worth a notice. With --keep-encoded they are what was asked for.
-  var showsCodings = true
 
   private enum Step: Sendable {
     case over
@@ -39,7 +36,9 @@ struct DownloadRun: Sendable {
 
   /// Runs until every download of the command has ended, or a signal interrupts it.
   func run(_ interruption: Interruption = Interruption(), feed: @escaping Feed) async throws -> Ending {
-    let downloader = try await Downloader.starting(pipeline, options: DownloaderOptions(scope: scope))
+    var options = settings.options
+    options.scope = scope
+    let downloader = try await Downloader.starting(pipeline, options: options)
     do {
       let isInterrupted = try await follow(downloader, interruption, feed)
       let tally = await monitor.result
@@ -91,7 +90,9 @@ struct DownloadRun: Sendable {
 
     // As the changes: its end is that of the downloader.
     let refusals = downloader.refusals()
-    let shown: Set<DownloadError.Code> = showsCodings ? [.keptContentCoding, .unconfirmedEnd] : [.unconfirmedEnd]
+    // With --keep-encoded, coded bytes are what was asked for.
+    let keepsCodings = settings.network.keepsContentCoding
+    let shown: Set<DownloadError.Code> = keepsCodings ? [.unconfirmedEnd] : [.keptContentCoding, .unconfirmedEnd]
     let notices = Task { await Notices(monitor: monitor, codes: shown).show(refusals) }
     downloader.noteRefusals(monitor.unconfirmedEnds.note)
 
@@ -119,7 +120,8 @@ struct DownloadRun: Sendable {
       let result = await Result { try await ending(of: &group) }
       if case .success(true) = result { await monitor.beginToEnd() }
       group.cancelAll()
-      if !keepsUnfinished { await removeUnfinished(downloader) }
+      // Without a ledger nothing can resume them.
+      if settings.ledger == nil { await removeUnfinished(downloader) }
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.end()
       await notices.value

@@ -14,8 +14,7 @@ struct GetRun: Sendable {
     let ledger = try EarlyLedger(settings)
     let monitor = RunMonitor(output: output.make())
     let run = DownloadRun(
-      pipeline: try await ledger.pipeline(settings), monitor: monitor, isAnimated: output.drawsBars,
-      keepsUnfinished: settings.ledger != nil, showsCodings: !settings.network.keepsContentCoding)
+      pipeline: try await ledger.pipeline(settings), settings: settings, monitor: monitor, isAnimated: output.drawsBars)
     defer { if settings.ledger == nil { Folder.removeEmptyWorkspace(of: settings.directory) } }
     let ending = try await run.run { [plan, list, settings] downloader, monitor in
       var feeder = Feeder(plan: plan, documents: plan.isMetalink ? MetalinkDocuments(plan, settings) : nil)

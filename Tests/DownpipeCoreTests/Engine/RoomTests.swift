@@ -20,8 +20,12 @@ struct RoomTests: EngineSuite {
   let ledger = MemoryLedger()
   private let free = Watched<Int64>(0)
 
-  private func downloader(_ source: FakeSource, _ ledger: any Ledger) async throws -> Downloader {
-    try await Downloader(options: options) {
+  private func downloader(
+    _ source: FakeSource, _ ledger: any Ledger, reserve: Int64 = 64 << 20
+  ) async throws -> Downloader {
+    var options = options
+    options.diskReserve = reserve
+    return try await Downloader(options: options) {
       source
       Disk(base: storage, free: free)
       Retry(.exponential(attempts: 5))
@@ -46,6 +50,69 @@ struct RoomTests: EngineSuite {
     time.advance(by: .seconds(1))
     _ = try await download.value
     #expect(time.now - start <= .seconds(2))
+    await downloader.shutdown()
+  }
+
+  @Test(
+    "A file of known size that does not fit keeps nothing, waits, and lets small ones pass", arguments: [true, false])
+  func tooLarge(isSizeInRequest: Bool) async throws {
+    let film = DownloadFixtures.pattern(size: 3 << 20)
+    let small = URL(string: "https://example.org/small")!
+    let source = FakeSource([url: [.init(film), .init(film)], small: [.init(bytes)]])
+    free.update { $0 = (4 << 20) - 1 }
+    let downloader = try await downloader(source, ledger)
+    let request = DownloadRequest(url).with(\.expectedSize, isSizeInRequest ? .known(3 << 20) : .unknown)
+    let download = try await downloader.add(request)
+    _ = try await downloader.add(DownloadRequest(small)).value
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
+    guard case .waiting(.missing(.disk, _, let error)) = try await download.status.state else {
+      Issue.record("\(try await download.status.state)")
+      return
+    }
+    #expect(
+      error.message == "the download needs 3.00 MiB, and 3.00 MiB of the disk are left for it: free some space",
+      "\(error)")
+    #expect(storage.partials.isEmpty)
+    #expect(source.requests.map(\.url) == (isSizeInRequest ? [small] : [url, small]))
+    free.update { $0 = 4 << 20 }
+    time.advance(by: .seconds(1))
+    _ = try await download.value
+    #expect(try await download.status.state.phase == .finished)
+    await downloader.shutdown()
+  }
+
+  @Test("Without a reserve a file only has to fit", arguments: [(3 << 20, true), ((3 << 20) - 1, false)])
+  func withoutReserve(free bytes: Int64, fits: Bool) async throws {
+    free.update { $0 = bytes }
+    let source = FakeSource(everyURL: .init(DownloadFixtures.pattern(size: 3 << 20)))
+    let downloader = try await downloader(source, ledger, reserve: 0)
+    let download = try await downloader.add(DownloadRequest(url))
+    if !fits {
+      await time.sleeper(dueIn: .seconds(1), purpose: .room)
+      #expect(try await download.status.state.phase == .waiting)
+      free.update { $0 = 3 << 20 }
+      time.advance(by: .seconds(1))
+    }
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  @Test("What running downloads have yet to receive is not free")
+  func others() async throws {
+    let film = FakeSource.Script(DownloadFixtures.pattern(size: 3 << 20))
+    let other = URL(string: "https://example.org/other")!
+    let source = FakeSource([url: [film.holding(after: 10_000)], other: [film, film]])
+    free.update { $0 = 6 << 20 }
+    let downloader = try await downloader(source, ledger)
+    let first = try await downloader.add(DownloadRequest(url))
+    await source.held(atLeast: 1)
+    let second = try await downloader.add(DownloadRequest(other))
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
+    #expect(try await second.status.state.phase == .waiting)
+    source.release()
+    _ = try await first.value
+    time.advance(by: .seconds(1))
+    _ = try await second.value
     await downloader.shutdown()
   }
 

@@ -15,6 +15,13 @@ public struct DownloaderOptions: Sendable {
   /// The minimum speed of a transfer; a slower one fails with `.timedOut`. `nil` for no minimum; by default a transfer
   /// must receive 60 bytes in each minute.
   public var minimumSpeed: MinimumSpeed?
+  /// The most bytes that stay free on the storage's disk beside a download of known size; 64 MiB by default, and 0 for
+  /// none. It is less for small ones: an eighth of the missing bytes, but 1 MiB at least.
+  ///
+  /// A download of 1 MiB or more that does not fit beside it, and beside what running downloads have yet to receive, waits
+  /// for the disk before it writes a byte (``Awaited/disk``), and goes on when there is room. Others go on meanwhile.
+  /// To keep more free, also from downloads of unknown size, use a gate such as `DiskSpace`.
+  public var diskReserve: Int64
   /// The downloads of the ledger that this downloader runs; all of them by default.
   public var scope: LeaseScope
   /// Whether the downloader is suspended until ``Downloader/setSuspended(_:)`` is called with `false`; `false` by
@@ -38,6 +45,7 @@ public struct DownloaderOptions: Sendable {
     resumeValidation: ResumeValidation = .standard,
     lease: Duration = .seconds(30),
     minimumSpeed: MinimumSpeed? = MinimumSpeed(),
+    diskReserve: Int64 = 64 << 20,
     scope: LeaseScope = .all,
     startsSuspended: Bool = false
   ) {
@@ -48,6 +56,7 @@ public struct DownloaderOptions: Sendable {
     self.resumeValidation = resumeValidation
     self.lease = lease
     self.minimumSpeed = minimumSpeed
+    self.diskReserve = diskReserve
     self.scope = scope
     self.startsSuspended = startsSuspended
   }

@@ -63,7 +63,9 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         // From now on the loop has to notice what other processes do to the download.
         downloader.engine.context.mailbox.wake()
         let status = try? await downloader.status(of: id)
-        latest = status.map { DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now, isOwn: false) }
+        latest = status.map {
+          DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now, isOwn: false)
+        }
         if status == nil || !hub.hasTold(id, to: watcher) { break }
       }
       return latest

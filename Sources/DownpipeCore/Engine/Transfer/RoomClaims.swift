@@ -1,8 +1,6 @@
 internal import Synchronization
 
 /// The space that running downloads have claimed for the bytes that they have yet to receive.
-///
-/// Only downloads behind a gate that protects a disk claim space; see ``Gate/room(for:)``.
 final class RoomClaims: Sendable {
   private struct Claim: Sendable {
     let run: Run
