@@ -23,7 +23,7 @@ extension Transfer {
     }
     var stage = await run.gate { !fits(in: $0) }?.name
     let reserve = run.context.options.reserve(for: missing)
-    if stage == nil, let free = (try? await run.storage.availableBytes()) ?? nil, !fits(in: free - reserve) {
+    if stage == nil, let free = (try? await run.storage.availableBytes()) ?? nil, !fits(in: max(0, free) - reserve) {
       stage = run.storageName
     }
     guard let stage, let lack else { return }
