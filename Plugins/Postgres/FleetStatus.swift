@@ -25,11 +25,16 @@
       public var bytesPerSecond: Int64
       /// When the first of its leases ends.
       public var leaseEnd: Date?
+      /// What its machine lacks, so that it pauses; `nil` while nothing is wrong.
+      public var fault: String?
+      /// The number of downloads that have failed at it since it has opened the ledger, by cause, as in
+      /// ``FleetStatus/failures``.
+      public var failures: [String: Int]
 
       /// Creates a worker, for tests of what shows it.
       public init(
         host: String, process: Int32, openedAt: Date, seenAt: Date, isHeard: Bool, running: Int = 0,
-        bytesPerSecond: Int64 = 0, leaseEnd: Date? = nil
+        bytesPerSecond: Int64 = 0, leaseEnd: Date? = nil, fault: String? = nil, failures: [String: Int] = [:]
       ) {
         self.host = host
         self.process = process
@@ -39,6 +44,8 @@
         self.running = running
         self.bytesPerSecond = bytesPerSecond
         self.leaseEnd = leaseEnd
+        self.fault = fault
+        self.failures = failures
       }
     }
 
@@ -112,7 +119,9 @@
       let rows = try connection.run(
         """
         SELECT number, opening.owner, extract(epoch FROM opened_at), extract(epoch FROM seen_at),
-          seen_at > clock_timestamp() - interval '30 seconds', held.count, held.lease
+          seen_at > clock_timestamp() - interval '30 seconds', held.count, held.lease,
+          -- Tables of an earlier version do not have it.
+          to_jsonb(opening)->>'condition'
         FROM opening LEFT JOIN (
           SELECT owner, count(*), min(lease) AS lease FROM download WHERE owner IS NOT NULL GROUP BY owner
         ) AS held ON held.owner = number
@@ -121,12 +130,13 @@
       for row in 0..<rows.count {
         guard let number = rows.integer(row, 0) else { continue }
         let owner = rows.text(row, 1).flatMap(ProcessOwner.init)
+        let condition = WorkerCondition.read(rows.text(row, 7))
         status.workers.append(
           FleetStatus.Worker(
             host: owner?.host ?? "", process: owner?.process ?? 0, openedAt: Self.date(rows.real(row, 2)),
             seenAt: Self.date(rows.real(row, 3)), isHeard: rows.boolean(row, 4) ?? false,
             running: Int(rows.integer(row, 5) ?? 0), bytesPerSecond: Int64(Double(gains[number] ?? 0) / seconds),
-            leaseEnd: rows.real(row, 6).map(Self.date)))
+            leaseEnd: rows.real(row, 6).map(Self.date), fault: condition.fault, failures: condition.failures))
       }
       status.counts = try LedgerTables.counts(connection)
       let clock = try connection.run("SELECT extract(epoch FROM clock_timestamp())")

@@ -45,10 +45,7 @@ struct StatusCommand: AsyncParsableCommand {
         status.counts[phase].map { "\(phase.rawValue) \($0)" }
       }
       lines.append("queue: " + (phases.isEmpty ? "empty" : phases.joined(separator: ", ")))
-      let failures = status.failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-      if !failures.isEmpty {
-        lines.append("failures: " + failures.map { "\($0.key.harmless) \($0.value)" }.joined(separator: ", "))
-      }
+      if let failures = Self.text(status.failures) { lines.append("failures: " + failures) }
       if let end = status.firstLeaseEnd {
         let seconds = Int(end.timeIntervalSince(now).rounded())
         lines.append(seconds >= 0 ? "first lease ends in \(seconds) s" : "first lease ended \(-seconds) s ago")
@@ -59,10 +56,18 @@ struct StatusCommand: AsyncParsableCommand {
         let columns = [
           worker.host.isEmpty ? "?" : worker.host, "\(worker.process)", "\(worker.running) running",
           ByteFormat.binary.speed(Double(worker.bytesPerSecond)), worker.isHeard ? "" : "not heard of for \(seen) s",
+          Self.text(worker.failures).map { "failed: " + $0 } ?? "", worker.fault.map { "pauses: " + $0 } ?? "",
         ]
         lines.append("  " + columns.filter { !$0.isEmpty }.map(\.harmless).joined(separator: "\t"))
       }
       return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Causes by their number; `nil` without any.
+    private static func text(_ failures: [String: Int]) -> String? {
+      guard !failures.isEmpty else { return nil }
+      let sorted = failures.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+      return sorted.map { "\($0.key.harmless) \($0.value)" }.joined(separator: ", ")
     }
 
     private struct JSON: Encodable {
@@ -75,6 +80,8 @@ struct StatusCommand: AsyncParsableCommand {
         var running: Int
         var bytesPerSecond: Int64
         var leaseEnd: Date?
+        var fault: String?
+        var failures: [String: Int]
       }
 
       var queue: [String: Int]
@@ -92,7 +99,8 @@ struct StatusCommand: AsyncParsableCommand {
         workers: status.workers.map {
           JSON.Worker(
             host: $0.host, process: $0.process, openedAt: $0.openedAt, seenAt: $0.seenAt, isHeard: $0.isHeard,
-            running: $0.running, bytesPerSecond: $0.bytesPerSecond, leaseEnd: $0.leaseEnd)
+            running: $0.running, bytesPerSecond: $0.bytesPerSecond, leaseEnd: $0.leaseEnd, fault: $0.fault,
+            failures: $0.failures)
         })
       return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
     }

@@ -126,6 +126,9 @@ struct FleetCommandTests {
       #expect(lines[3] == "workers: 1 heard of in the last 30 s")
       #expect(lines[4].hasSuffix("\t7\t2 running\t3.00 MiB/s") && !lines[4].contains("\u{1B}"))
       #expect(lines[5] == "  ?\t7\t2 running\t3.00 MiB/s\tnot heard of for 90 s")
+      status.workers[0].failures = ["timedOut": 1, "noSpace": 2]
+      status.workers[0].fault = "the disk is full"
+      #expect(StatusCommand.text(status).contains("\tfailed: noSpace 2, timedOut 1\tpauses: the disk is full\n"))
     }
   #endif
 }

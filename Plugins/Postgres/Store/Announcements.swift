@@ -31,15 +31,15 @@
     private static let wait: Duration = .milliseconds(250)
     /// How often the connection is tried that hears nothing, and the row of the opening marked as seen.
     private static let sign: Duration = .seconds(10)
+    /// How often the row is written when the worker fares differently.
+    private static let signOfNews: Duration = .seconds(1)
 
     /// The shortest time between two calls of `wake`: each may be a lease, at each of a thousand workers.
     private static let rest: Duration = .seconds(1)
 
     private let settings: PostgresConnection.Settings
     private let channel: String
-    private let opening: Int64
-    private let owner: String
-    private let clock: ServerClock
+    private let memory: StoreMemory
     private let interruption: Interruption
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
@@ -47,17 +47,15 @@
 
     /// - Parameters:
     ///   - ledger: The random name that a ledger gets with its tables.
-    ///   - opening: The number of the store that announces, and its owner.
-    ///   - clock: Learns the server's time with each sign of life.
+    ///   - memory: That of the store that announces. Its clock learns the server's time with each sign of life.
     ///   - wake: Called when others have announced changes, at most once in a second. The last one is never left out.
     /// - Throws: ``PostgresFault`` if the process has no descriptors left.
     init(
-      _ settings: PostgresConnection.Settings, ledger: String, opening: (number: Int64, owner: String),
-      _ clock: ServerClock, wake: @escaping @Sendable () -> Void
+      _ settings: PostgresConnection.Settings, ledger: String, _ memory: StoreMemory,
+      wake: @escaping @Sendable () -> Void
     ) throws(PostgresFault) {
       self.settings = settings
-      (self.opening, owner) = opening
-      self.clock = clock
+      self.memory = memory
       self.wake = wake
       channel = "downpipe " + ledger
       interruption = try Interruption()
@@ -94,7 +92,7 @@
     }
 
     private func announceNow(over connection: PostgresConnection) throws(PostgresFault) {
-      _ = try connection.run("SELECT pg_notify($1, $2)", [.text(channel), .text("\(opening)")])
+      _ = try connection.run("SELECT pg_notify($1, $2)", [.text(channel), .text("\(memory.owner.number)")])
     }
 
     // MARK: Listening
@@ -119,6 +117,7 @@
     }
 
     private func hear(_ connection: PostgresConnection) throws(PostgresFault) {
+      let opening = memory.owner.number
       var signed = ContinuousClock.now
       while !interruption.hasFired {
         let heard = try connection.notifications(within: Self.wait)
@@ -134,15 +133,18 @@
             throw error
           }
         }
-        if signed.duration(to: .now) >= Self.sign {
+        let isNews = memory.condition.withLock { $0.isNews }
+        if signed.duration(to: .now) >= (isNews ? Self.signOfNews : Self.sign) {
           signed = .now
+          let condition = memory.condition.withLock { $0.take() }
           // Others delete the row of an opening that was cut off for long.
           let rows = try connection.run(
             """
-            INSERT INTO opening (number, owner) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
-            ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at RETURNING \(ServerClock.column)
-            """, [.integer(opening), .text(owner)])
-          clock.note(rows.real(0, 0), askedAt: signed)
+            INSERT INTO opening (number, owner, condition) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)
+            ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at, condition = excluded.condition
+            RETURNING \(ServerClock.column)
+            """, [.integer(opening), .text(memory.owner.text), .text(condition)])
+          memory.clock.note(rows.real(0, 0), askedAt: signed)
         }
       }
     }

@@ -47,7 +47,7 @@
         }
         let memory = StoreMemory(owner: (identity.text, number), schema: schema, clock: clock)
         let watchers = OpenLedgers.watchers(of: ledger)
-        let announcements = try Announcements(settings, ledger: ledger, opening: (number, identity.text), clock) {
+        let announcements = try Announcements(settings, ledger: ledger, memory) {
           if wakes { watchers.tell(identity.text) }
         }
         return PostgresLedgerStore(identity, pool, memory, watchers, announcements)
@@ -200,7 +200,9 @@
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
       let (now, save) = (now.asStored, LedgerSave(record, fields))
-      return try await change({ try $0.save(save, at: now).isSaved }) { $0 && save.endsRun }
+      let isSaved = try await change({ try $0.save(save, at: now).isSaved }) { $0 && save.endsRun }
+      memory.condition.withLock { $0.note([save], [isSaved]) }
+      return isSaved
     }
 
     func exchange(
@@ -210,12 +212,16 @@
       let concernsOthers = { @Sendable (exchange: LedgerExchange) in
         zip(saves, exchange.saved).contains { $0.endsRun && $1 }
       }
-      guard let request else {
-        return try await change({ try $0.exchange(saves, nil, at: now) }, concernsOthers: concernsOthers)
+      var exchange: LedgerExchange
+      if let request {
+        let more: [DownloadRecord]
+        (exchange, more) = try await change(
+          leasing: request, { try $0.exchange(saves, request, at: now) }, concernsOthers: concernsOthers)
+        exchange.leased += more
+      } else {
+        exchange = try await change({ try $0.exchange(saves, nil, at: now) }, concernsOthers: concernsOthers)
       }
-      var (exchange, more) = try await change(
-        leasing: request, { try $0.exchange(saves, request, at: now) }, concernsOthers: concernsOthers)
-      exchange.leased += more
+      memory.condition.withLock { [exchange] in $0.note(saves, exchange.saved) }
       return exchange
     }
 
@@ -240,6 +246,8 @@
         $0 > 0
       }
     }
+
+    func note(machineFault fault: DownloadError?) { memory.condition.withLock { $0.note(fault) } }
 
     func renewLeases(until lease: Date) async throws {
       try await change { try $0.renewLeases(until: lease) }

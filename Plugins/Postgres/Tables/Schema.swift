@@ -61,7 +61,7 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents, versions, companions, locations]
+    static let migrations: [[String]] = [first, rates, dependents, versions, companions, locations + conditions]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -91,6 +91,7 @@
     private static let versions = adding(["versions", "verified"])
     private static let companions = adding(["artifact_companions"])
     private static let locations = adding(["artifact_location"])
+    private static let conditions = ["ALTER TABLE opening ADD COLUMN IF NOT EXISTS condition text"]
 
     private static func adding(_ columns: [String]) -> [String] {
       columns.map { "ALTER TABLE download ADD COLUMN IF NOT EXISTS \($0) text COLLATE \"C\"" }

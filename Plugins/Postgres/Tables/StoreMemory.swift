@@ -23,6 +23,9 @@
     private let held = Mutex(HeldCandidates())
     private let taken = Atomic(0)
 
+    /// How this worker fares.
+    let condition = Mutex(WorkerCondition())
+
     /// The clocks of this machine and of the server.
     let clock: ServerClock
 

@@ -189,6 +189,10 @@ internal import Synchronization
   /// Extends the leases of all downloads that this owner holds.
   func renewLeases(until lease: Date) async throws
 
+  /// Takes what this machine lacks, so that it pauses; `nil` when nothing is wrong any longer. A ledger that machines share
+  /// shows it to those who look at its workers. It returns at once. The default implementation does nothing.
+  func note(machineFault fault: DownloadError?)
+
   /// Leases shares of rates that all owners share, as ``RateShares`` divides them.
   ///
   /// At no instant are the shares of all owners that have not expired more than the rate together. A share takes the place of
@@ -259,6 +263,9 @@ internal import Synchronization
 }
 
 extension LedgerStore {
+  /// The default: nothing is shown.
+  public func note(machineFault fault: DownloadError?) {}
+
   /// Reads the records one by one.
   public func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
     var records: [DownloadRecord] = []

@@ -16,6 +16,7 @@ extension LedgerStoreWrapper {
   package var countsForAll: Bool { base.countsForAll }
   package var leasesRates: Bool { base.leasesRates }
   package var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+  package func note(machineFault fault: DownloadError?) { base.note(machineFault: fault) }
   package func hasChangesByOtherProcesses() async throws -> Bool? { try await base.hasChangesByOtherProcesses() }
 
   package func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {

@@ -144,10 +144,11 @@ struct ImpossibleNumbersTests: EngineSuite {
 
   // MARK: Storages
 
-  /// A storage that says that less than no room is left.
+  /// A storage that says once that there is more room than there can be, and then that less than none is left.
   private struct Overfull: StorageWrapper {
     let base: any Storage
-    func availableBytes() async throws -> Int64? { .min }
+    let calls = CallCounter()
+    func availableBytes() async throws -> Int64? { calls.next() == 1 ? .max : .min }
   }
 
   private struct Reserve: Gate {

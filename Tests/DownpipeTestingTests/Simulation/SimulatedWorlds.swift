@@ -14,7 +14,7 @@ enum SimulatedWorlds: String, Sendable, CaseIterable, CustomTestStringConvertibl
   case power
   /// Servers and network fail, for two processes with one ledger and one disk.
   case twoProcesses
-  /// The same for three processes.
+  /// The same for three processes, as on three machines: their clocks are an hour apart, and one lacks something.
   case threeProcesses
   /// Servers, network, disk, ledger and steps fail, the calendar jumps, and the process is killed.
   case hostile
@@ -30,7 +30,14 @@ enum SimulatedWorlds: String, Sendable, CaseIterable, CustomTestStringConvertibl
       world.crashes = .powerLoss
       world.durability = .power
     case .twoProcesses: world.processes = 2
-    case .threeProcesses: world.processes = 3
+    case .threeProcesses:
+      world.processes = 3
+      world.clockDifference = .seconds(3600)
+      world.lacks = Set(SimulatedWorld.Lack.allCases)
+      // Three hosts that cannot be reached are the machine's fault.
+      var third = world.servers[0]
+      (third.host, third.files) = ("three.example", [SimulatedFile(path: "/c0", size: 90_000, validation: .strong)])
+      world.servers.append(third)
     }
     return world
   }

@@ -8,6 +8,8 @@ package struct EngineProbe: Sendable {
     case beganVersion(DownloadID)
     /// A run was told to stop, for a reason with this name.
     case stopped(DownloadID, reason: String)
+    /// A run has ended with a fault of the machine.
+    case gaveBack(DownloadID)
     /// A command has come to the engine. The note is made in the task of its caller.
     case called
   }

@@ -206,13 +206,17 @@ struct EngineState: Sendable {
   private mutating func noteHealth(since before: MachineHealth) {
     guard health.fault != before.fault || health.trial != before.trial else { return }
     (mode.mayLease, mode.mustTakeTurn, reasons.mayHaveChanged) = (true, true, true)
+    guard health.fault != before.fault else { return }
     context.machineFault.update { $0 = health.fault }
+    context.store.note(machineFault: health.fault)
   }
 
   /// Takes what the end of a run says about the machine.
   mutating func judgeMachine(by run: Run, _ outcome: Outcome, at instant: Instant) {
     switch outcome {
-    case .failed(let error, .giveBack): armAdmission([health.failed(run.id, error, at: instant.now)], at: instant)
+    case .failed(let error, .giveBack):
+      context.options.probe?.note(.gaveBack(run.id))
+      armAdmission([health.failed(run.id, error, at: instant.now)], at: instant)
     case .published:
       context.hostFaults.reached()
       health.ended(run.id, isFinished: true)

@@ -64,6 +64,7 @@ public struct Invariant: Sendable {
     Invariant(.wholeVersions, .everyStep), Invariant(.claims, .everyStep), Invariant(.limits, .everyStep),
     Invariant(.gates, .atRest), Invariant(.oneWriter, .everyStep), Invariant(.refetching, .everyStep),
     Invariant(.lifecycle, .everyStep), Invariant(.dueTimes, .everyStep),
+    Invariant(.machineFaults, .everyStep),
     Invariant(.lastState, .atEnd), Invariant(.commandOrder, .atEnd), Invariant(.commandResult, .everyStep),
     Invariant(.idle, .everyStep), Invariant(.shutdown, .atRest), Invariant(.liveness, .atEnd),
     Invariant(.stepInputs, .everyStep), Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
@@ -103,6 +104,8 @@ extension Invariant.Name {
   public static let lifecycle = Self("states follow the lifecycle")
   /// Checked with each lease, by the clock of the world, unless the calendar was set.
   public static let dueTimes = Self("no download starts before it is due")
+  /// Checked with each change of the ledger: a download that has met a fault of a machine waits as before the attempt.
+  public static let machineFaults = Self("a fault of a machine counts no attempt and fails no download")
   /// Checked for each watcher at the end.
   public static let lastState = Self("the last state that a watcher hears of is the state of the download")
   /// Checked when all commands have returned: the last effective command for a download determines its state.

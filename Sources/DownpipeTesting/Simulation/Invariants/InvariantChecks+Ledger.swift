@@ -31,6 +31,7 @@ extension InvariantChecks {
       if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
       checkLifecycle(from: before, to: record, change)
       checkDueTime(from: before, to: record)
+      checkMachineFault(from: before, to: record, process)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
     }
@@ -83,6 +84,26 @@ extension InvariantChecks {
     // A calendar that was set makes times early or late that were noted before.
     guard !world.hasJumped, due.timeIntervalSince(world.date) > tolerance else { return }
     report(.dueTimes, "\(record.id) was leased \(due.timeIntervalSince(world.date)) seconds before it is due")
+  }
+
+  /// Notes that a run of a process has ended with a fault of its machine.
+  func gaveBack(_ id: DownloadID, _ process: ObjectIdentifier) { state.withLock { $0.givenBack[id] = process } }
+
+  private func checkMachineFault(from before: DownloadRecord?, to record: DownloadRecord, _ process: SimulatedProcess) {
+    if let error = record.error, error.scope == .machine {
+      report(.machineFaults, "\(record.id) is \(record.phase) after “\(error.message)”")
+    }
+    guard let before, before.phase != record.phase else { return }
+    let givenBack = state.withLock { $0.givenBack.removeValue(forKey: record.id) }
+    guard givenBack == ObjectIdentifier(process), before.generation == record.generation, before.phase.isActive else {
+      return
+    }
+    let isAsBefore =
+      record.attempts == before.attempts - 1 && record.consecutiveFailures == before.consecutiveFailures
+      && record.repeatedFailures == before.repeatedFailures
+    if record.phase == .waiting, !isAsBefore {
+      report(.machineFaults, "\(record.id) has \(record.attempts) attempts, and had \(before.attempts) with that one")
+    }
   }
 
   private func noteMovedBytes(from before: DownloadRecord?, to record: DownloadRecord) {

@@ -19,6 +19,8 @@ final class InvariantChecks: Sendable {
     /// Whether processes may transfer.
     var suspensions: [Int: Suspension] = [:]
     var usesDisk = false
+    /// The downloads that processes have given back after a fault of their machines.
+    var givenBack: [DownloadID: ObjectIdentifier] = [:]
     /// The exports of downloads' bytes that are in progress.
     var exports: [DownloadID: Int] = [:]
     /// Downloads that have got wrong bytes, which only a digest shows. Users may have given up the digest since.

@@ -58,6 +58,15 @@ final class SimulatedProcess: Sendable {
   var isAlive: Bool { state.withLock { $0.isAlive } }
   var downloader: Downloader? { state.withLock { $0.downloader } }
 
+  /// What the machine of the process lacks now.
+  var lack: SimulatedWorld.Lack? { world.lack(of: number) }
+
+  /// Counts a fault of the machine.
+  func lacking(_ error: DownloadError) -> DownloadError {
+    world.coverage.count("machine: \(error.message)")
+    return error
+  }
+
   /// Throws after the death of the process: what its tasks still do has no effect.
   func checkAlive() throws(DownloadError) {
     guard isAlive else { throw Self.death }
@@ -74,12 +83,13 @@ final class SimulatedProcess: Sendable {
       checkpoints: world.checkpoints)
     options.executors = Executors(executor)
     options.sabotage = sabotage
-    options.probe = EngineProbe { [world, checks = system.checks] in
+    options.probe = EngineProbe { [world, checks = system.checks, identity = ObjectIdentifier(self)] in
       world.coverage.note($0)
       switch $0 {
       case .stopped(let id, let reason): checks.stopped(id, reason: reason)
       case .planned(let id, .replace), .beganVersion(let id): checks.restarted(id)
       case .called: CommandOrder.current?.arrived()
+      case .gaveBack(let id): checks.gaveBack(id, identity)
       case .planned: break
       }
     }

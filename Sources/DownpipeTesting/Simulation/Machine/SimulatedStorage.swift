@@ -25,6 +25,9 @@ struct SimulatedStorage: Storage {
 
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try await enter("opening")
+    if process.lack == .disk {
+      throw process.lacking(DownloadError(.permission, "the disk is read-only", stage: name, scope: .machine))
+    }
     let opening = try disk.withState { state throws(DownloadError) in
       if let holder = state.partials[key]?.holder {
         // The lock of a partial keeps other processes away. In one process there must not be two that need it.

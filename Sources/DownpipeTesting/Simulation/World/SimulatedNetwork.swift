@@ -104,6 +104,11 @@ final class SimulatedNetwork: Sendable {
       .request, process.number, request.id, numbers: request.range?.start ?? -1, request.range?.end ?? -1,
       text: "asks for \(request.url.absoluteString)\(request.range.map { " \($0.field)" } ?? "")"
         + (request.validator.map { " if it is \($0.entityTag?.field ?? "as of a date")" } ?? ""))
+    switch process.lack {
+    case .network: throw process.lacking(DownloadError(.network, "the proxy is dead", scope: .host))
+    case .credentials: throw process.lacking(DownloadError(.permission, "there is no password", scope: .machine))
+    case .disk, nil: break
+    }
     guard let server = servers[host] else {
       throw DownloadError(.hostNotFound, "there is no server \(host)")
     }

@@ -17,6 +17,16 @@ public struct SimulatedWorld: Sendable, Hashable {
     case powerLoss
   }
 
+  /// What a machine may lack.
+  public enum Lack: Sendable, Hashable, CaseIterable {
+    /// Nothing can be written.
+    case disk
+    /// The source has no credentials.
+    case credentials
+    /// No server can be reached.
+    case network
+  }
+
   /// The servers.
   public var servers: [SimulatedServer]
   /// The number of processes with a downloader, on the same ledger and disk.
@@ -51,6 +61,8 @@ public struct SimulatedWorld: Sendable, Hashable {
   /// right, that of the second one ahead by this time, that of the third one behind, and so on. A ledger needs a clock of its
   /// own for this, as ``SimulatedMachine/ledger`` has it; see ``SimulatedMachine/clockError``.
   public var clockDifference = Duration.zero
+  /// What the second process may lack until the faults end, as if it had a machine of its own: one of them, by the seed.
+  public var lacks: Set<Lack> = []
   /// When commands and faults have ended, the time after which everything must have finished.
   public var patience = Duration.seconds(6 * 3600)
 

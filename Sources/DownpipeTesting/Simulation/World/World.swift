@@ -6,7 +6,7 @@ import Synchronization
 final class World: Sendable {
   /// The sources of chance. Each has its own numbers, so that a command more or less does not change all others.
   enum Chance: UInt64, Sendable, CaseIterable {
-    case network = 1, disk, ledger, crashes, crashTimes, backOff, steps, pauses, stages
+    case network = 1, disk, ledger, crashes, crashTimes, backOff, steps, pauses, stages, machines
   }
 
   private struct State: Sendable {
@@ -32,14 +32,16 @@ final class World: Sendable {
   let timeline: Timeline
   let coverage = CoverageCounter()
   private let state: Mutex<State>
+  private let chosenLack: SimulatedWorld.Lack?
 
   init(_ configuration: SimulatedWorld, seed: UInt64, _ chooser: ScheduleChooser, isRecording: Bool) {
     self.configuration = configuration
     scheduler = JobScheduler(chooser)
     timeline = Timeline(clock, isRecording: isRecording)
-    state = Mutex(
-      State(
-        generators: Chance.allCases.map { SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 ^ $0.rawValue << 56) }))
+    var generators = Chance.allCases.map { SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 ^ $0.rawValue << 56) }
+    chosenLack = SimulatedWorld.Lack.allCases.filter(configuration.lacks.contains)
+      .randomElement(using: &generators[Int(Chance.machines.rawValue) - 1])
+    state = Mutex(State(generators: generators))
   }
 
   // MARK: Time
@@ -60,6 +62,9 @@ final class World: Sendable {
     let difference: Double = configuration.clockDifference / .seconds(1)
     return [-difference, 0, difference][process % 3]
   }
+
+  /// What the machine of a process lacks now.
+  func lack(of process: Int) -> SimulatedWorld.Lack? { process == 1 && !areFaultsOver ? chosenLack : nil }
 
   func jumpDate(by offset: Duration) {
     state.withLock { state in
