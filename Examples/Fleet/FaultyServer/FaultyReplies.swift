@@ -12,8 +12,8 @@ struct FaultyReplies: Sendable {
     case reset
     /// The connection is closed in the body.
     case truncated
-    /// More bytes are announced than there are.
-    case tooShort
+    /// The connection is closed after all bytes, and before the chunk that says so.
+    case unended
     /// The range is another one than the client has asked for.
     case wrongRange
     /// Nothing comes for a while, and then the end.
@@ -59,10 +59,11 @@ struct FaultyReplies: Sendable {
     case .serverError: return .status(500)
     case .reset: return right.truncated(after: middle, reset: true)
     case .truncated: return right.truncated(after: middle)
-    case .tooShort:
-      let reply = ScriptedReply(
-        200, ["ETag": file.entityTag, "Content-Length": "\(file.size + 100)"], body: file.content)
-      return ScriptedReply(reply.steps + [.close])
+    case .unended:
+      return ScriptedReply([
+        .head(200, ["ETag": file.entityTag, "Transfer-Encoding": "chunked"]),
+        .send(String(file.size, radix: 16) + "\r\n"), .send(file.content), .close,
+      ])
     case .wrongRange:
       guard let range = request.range, range.start > 0 else { return .status(500) }
       let start = range.start / 2
