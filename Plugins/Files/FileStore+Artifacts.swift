@@ -93,11 +93,18 @@ extension FileStore {
   ///
   /// Does nothing if the artifact does not exist, was changed since it was published, was replaced by another file, or was
   /// there before the download. An artifact that this store has published is told from another one of the same size and time by
-  /// its device and inode (``/DownpipeCore/Artifact/identity``).
+  /// its device and inode (``/DownpipeCore/Artifact/identity``). One on another file system than the root's stays: other
+  /// machines may have mounted it, too, and count on the file.
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains the store or the user's home directory;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {
     guard !artifact.isReused else { return }
+    if let identity = artifact.identity {
+      let folder = try reporting("read the status of", root) { () throws(SystemError) in
+        try system.statusIfPresent(Entry(root), following: true)
+      }
+      guard folder?.device == identity.device else { return }
+    }
     let isStaged = isStaged(artifact)
     let isRemoved = try await artifact.removeFromDisk(
       checksStatus: !isStaged, keeping: [root, folders.own], system)

@@ -123,7 +123,7 @@ extension FileSystem {
     _ = try call(.setAttributes) { futimens(descriptor, [time, time]) }
   }
 
-  /// The free bytes of the file system that holds a path.
+  /// The free bytes of the file system that holds a path; any number if it has no size, as some in user space.
   package func availableBytes(at path: String) throws(SystemError) -> Int64 {
     #if canImport(Darwin)
       // statvfs counts blocks in 32 bits there.
@@ -135,6 +135,7 @@ extension FileSystem {
       _ = try withPath(path) { pointer throws(SystemError) in try call(.space, path) { statvfs(pointer, &raw) } }
       let (blocks, size) = (UInt64(raw.f_bavail), UInt64(raw.f_frsize))
     #endif
+    guard raw.f_blocks > 0 else { return .max }
     let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: size)
     return isTooMuch ? .max : Int64(clamping: bytes)
   }

@@ -21,7 +21,7 @@ extension Publication {
     for _ in 0..<Self.maximumRaces {
       var candidate = name
       if let occupant, try await isEarlierResult(name, occupant, for: item) {
-        return try result(name, occupant, .linked)
+        return try adopted(name, occupant)
       }
       // The download replaces its own file.
       let isOwn = occupant.map { hasNameOfEarlier && context.replaces?.isDescribed(by: $0) == true } ?? false
@@ -46,7 +46,7 @@ extension Publication {
         if let last, let status = try system.statusIfPresent(folder.entry(last)),
           try await isEarlierResult(last, status, for: item)
         {
-          return try result(last, status, .linked)
+          return try adopted(last, status)
         }
         candidate = free
       }
@@ -59,6 +59,13 @@ extension Publication {
       .storage,
       "other programs keep creating files with the names to use in \(folder.path): start the download again, or choose another folder"
     )
+  }
+
+  /// The result with a file that is not known to be this run's own: it may be the user's, with the same bytes.
+  private func adopted(_ name: String, _ status: FileStatus) throws -> Settled {
+    var adopted = try result(name, status, .linked)
+    adopted.artifact.identity = nil
+    return adopted
   }
 
   /// Whether a file is the result of an earlier run, which was interrupted after it published the item without a note.

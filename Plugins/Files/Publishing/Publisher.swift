@@ -185,6 +185,8 @@ struct Publisher: Sendable {
       var published = artifact.published(at: path, status)
       published.companions = try await resumeCompanions(of: artifact, note, in: folder, name, isPublished, id)
       published.isReused = note.manner == .reusing
+      // Another worker may have published it, into a folder that both see.
+      published.identity = nil
       return published
     } catch let error as SystemError {
       throw error.downloadError("publish", path)

@@ -221,7 +221,9 @@
       } else {
         exchange = try await change({ try $0.exchange(saves, nil, at: now) }, concernsOthers: concernsOthers)
       }
-      memory.condition.withLock { [exchange] in $0.note(saves, exchange.saved) }
+      memory.condition.withLock { [exchange] in
+        $0.note(saves, zip(saves, exchange.saved).map { $1 && !exchange.reopened.contains($0.record.id) })
+      }
       return exchange
     }
 

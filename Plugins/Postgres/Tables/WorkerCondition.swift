@@ -11,7 +11,7 @@
     private(set) var fault: String?
     /// The number of downloads that have failed at this worker, by ``cause(_:)``.
     private(set) var failures: [String: Int] = [:]
-    /// Whether the row has something older.
+    /// Whether the row has an older fault. Failures can wait for the next sign of life.
     private(set) var isNews = false
 
     private enum CodingKeys: CodingKey { case fault, failures }
@@ -32,7 +32,6 @@
         guard let cause = save.record.error.map(Self.cause) else { continue }
         guard failures[cause] != nil || failures.count < Self.mostCauses else { continue }
         failures[cause, default: 0] += 1
-        isNews = true
       }
     }
 

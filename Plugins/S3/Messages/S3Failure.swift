@@ -15,7 +15,7 @@
     init(status: Int, fields: HeaderFields, body: [UInt8]) {
       self.status = status
       region = fields["x-amz-bucket-region"]
-      retryAfter = fields["Retry-After"].flatMap { RetryAfter(parsing: $0) }
+      retryAfter = fields["Retry-After"].flatMap { RetryAfter(parsing: $0, sentAt: fields["Date"]) }
       guard let document = try? S3Document(body), document.name == "Error" else { return }
       code = document["Code"] ?? ""
       message = document["Message"] ?? ""

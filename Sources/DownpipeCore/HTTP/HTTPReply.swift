@@ -39,7 +39,7 @@ extension SourceReply {
       mediaType: Self.mediaType(headers),
       digests: coverage.hasBytes ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole) : [],
       finalURL: url,
-      retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(parsing:)),
+      retryAfter: headers["Retry-After"].flatMap { RetryAfter(parsing: $0, sentAt: headers["Date"]) },
       freshFor: coverage.hasBytes || coverage == .none(.notModified) ? Freshness.duration(in: headers) : nil,
       acceptsRanges: Self.acceptsRanges(headers, coverage),
       duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],

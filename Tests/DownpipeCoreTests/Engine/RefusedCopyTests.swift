@@ -162,6 +162,21 @@ struct RefusedCopyTests: EngineSuite {
     try await other.close()
   }
 
+  @Test("The file stays if another download has finished with it meanwhile")
+  func claimedByAnother() async throws {
+    let other = try await ledger.open()
+    let downloader = try await run { own in
+      let leased = try await takeOver(from: own, by: other)
+      try await finish(leased, by: other, at: "other.bin")
+      _ = try await other.add([LedgerAddition(request: DownloadRequest(url, id: "b"), arrival: 2)], at: time.date)
+      let lease = LeaseRequest(now: time.date, until: time.date.addingTimeInterval(60)) { _ in .take }
+      try await finish(try #require(try await other.lease(lease).first), by: other, at: "file.bin", in: "here")
+    }
+    await downloader.shutdown()
+    #expect(storage.published == ["file.bin": bytes])
+    try await other.close()
+  }
+
   @Test("The file of a download that was removed stays: its outcome may have been saved before")
   func removed() async throws {
     let downloader = try await run { own in

@@ -21,7 +21,7 @@ extension Exchange {
       hasFailedToLease = request != nil
       // On a full disk, space for the ledger is freed, once for each run.
       var hasRoom = false
-      for one in unsaved where one.isOutOfRoom && !one.run.state.withLock({ $0.hasMadeRoom }) {
+      for one in unsaved where one.isOutOfRoom && one.run.state.withLock({ !$0.hasMadeRoom && $0.neededRoom == nil }) {
         one.run.state.withLock { $0.hasMadeRoom = true }
         // Unless the outcome was saved all the same, and only the answer was lost.
         let isSaved = (try? await context.store.record(one.run.id)).map { $0?.phase.isActive != true } ?? false

@@ -19,7 +19,7 @@ struct EarlierFile: Sendable {
     let hasNote = stored.path != nil && note?.isFor(reader) == true
     let isForLater = note?.isFor(later: chain.names.dropFirst(record.steps.completed.count)) == true
     if note != nil, !hasNote, !isForLater || !isSameChain { run.update { $0.steps.note = nil } }
-    let isThere = await isComplete(artifact)
+    let isThere = run.isHere(stored) ? await isComplete(artifact) : false
     if isSameChain, hasNote || isThere {
       return CompleteFile(
         artifact: artifact, partial: try await partial(), isUntouched: false, mayLeaveTraces: true,

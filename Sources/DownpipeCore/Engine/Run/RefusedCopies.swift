@@ -30,13 +30,15 @@ struct RefusedCopy: Sendable {
 extension StoredArtifact {
   /// Whether a step has put the file outside of the storage, into a folder that storages at other locations may have, too, perhaps
   /// under another path.
-  fileprivate var isOutside: Bool { path.map { $0.hasPrefix("/") || $0.hasPrefix("~/") } ?? false }
+  var isOutside: Bool { path.map { $0.hasPrefix("/") || $0.hasPrefix("~/") } ?? false }
 }
 
 extension DownloadRecord {
+  /// The artifacts that the download has or may have, here or elsewhere.
+  var files: [StoredArtifact] { [steps.artifact, earlierArtifact].compactMap { $0 } + leftArtifacts }
+
   /// Whether one of the download's files may be at a path in the storage at a location.
   fileprivate func mayHaveFile(at path: String, of place: String?) -> Bool {
-    let files = [steps.artifact, earlierArtifact].compactMap { $0 } + leftArtifacts
     return files.contains { file in
       if file.isOutside { return true }
       guard file.path == path else { return false }
@@ -81,14 +83,38 @@ extension EngineContext {
     guard !copies.isEmpty else { return }
     guard let found = try? await store.records(of: copies.map(\.key.id)) else { return refusedCopies.add(copies) }
     let records = Dictionary(found.map { ($0.id, $0) }) { $1 }
+    var useless: [RefusedCopy] = []
     for copy in copies {
       switch copy.fate(records[copy.key.id]) {
       case .kept: break
       case .undecided: refusedCopies.add([copy])
-      // What cannot be removed stays, as after a crash.
-      case .removed: try? await storage.remove(copy.artifact)
+      case .removed: useless.append(copy)
       }
     }
+    guard !useless.isEmpty else { return }
+    // Another download may have finished with the file.
+    guard let claimed = try? await paths(claimedAmong: Set(useless.map(\.path))) else {
+      return refusedCopies.add(useless)
+    }
+    // What cannot be removed stays, as after a crash.
+    for copy in useless where !claimed.contains(copy.path) { try? await storage.remove(copy.artifact) }
+  }
+
+  /// Those of some stored paths at which a download may have a file, wherever that is; but for the downloads of which
+  /// ``RefusedCopy/fate(_:)`` has judged.
+  private func paths(claimedAmong paths: Set<String>) async throws -> Set<String> {
+    var claimed: Set<String> = []
+    var page = try await store.records(after: .min, limit: Self.page)
+    while let last = page.last {
+      for record in page {
+        for file in record.files {
+          guard let path = file.path, paths.contains(path), await storage.isPlace(of: file, record) else { continue }
+          claimed.insert(path)
+        }
+      }
+      page = try await store.records(after: last.generation, limit: Self.page)
+    }
+    return claimed
   }
 }
 
@@ -99,7 +125,8 @@ extension Run {
   /// something into it.
   func notePlaced(_ artifact: Artifact) {
     guard artifact.kind == .file, artifact.identity != nil, !artifact.isReused else { return }
-    state.withLock { $0.placed.append(artifact) }
+    // One that has replaced an earlier file is all that this storage has.
+    state.withLock { if $0.record.earlierArtifact == nil { $0.placed.append(artifact) } }
   }
 
   /// The files that the run has put in their places, for the case that its outcome is refused.

@@ -270,7 +270,7 @@ extension Run {
   /// Removes an artifact of a fetch before this one. The run goes on if that fails.
   private func remove(_ stored: StoredArtifact) async {
     do {
-      try await storage.remove(try storage.artifact(from: stored))
+      try await storage.remove(stored)
     } catch {
       announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
     }

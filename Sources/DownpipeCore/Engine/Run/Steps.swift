@@ -168,7 +168,7 @@ extension Run {
     follower: (any TransferFollower)? = nil, _ confirmed: ConfirmedDigests? = nil
   ) throws -> ProcessingContext {
     let (request, earlier) = state.withLock { ($0.requestOfSteps, $0.record.earlierArtifact?.replaceable) }
-    let replaced = earlier.flatMap { try? storage.artifact(from: $0) }
+    let replaced = earlier.flatMap { isHere($0) ? try? storage.artifact(from: $0) : nil }
     let context = read { record in
       ProcessingContext(
         request: request, workspace: workspace,

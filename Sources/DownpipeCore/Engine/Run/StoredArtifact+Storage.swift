@@ -41,6 +41,21 @@ extension Storage {
     await isLocated(at: stored.location ?? record.location)
   }
 
+  /// Whether this storage tells whether an artifact of a download still exists: it is here, outside of all storages, or found
+  /// by its path, size and time, such as after a folder has lost its name.
+  func mayTell(of stored: StoredArtifact, _ record: DownloadRecord) async -> Bool {
+    if stored.isOutside { return true }
+    if await isPlace(of: stored, record) { return true }
+    guard stored.size != nil, stored.modifiedAt != nil, let artifact = try? artifact(from: stored) else { return false }
+    return await contains(artifact)
+  }
+
+  /// Removes an artifact by its form in the ledger, unless another storage has it: what is here at the same path is not its.
+  func remove(_ stored: StoredArtifact) async throws {
+    if let place = stored.location, !stored.isOutside, await !isLocated(at: place) { return }
+    try await remove(shownArtifact(from: stored))
+  }
+
   /// The artifact for its form in the ledger.
   /// - Throws: The error of a storage that cannot have an artifact at the path.
   func artifact(from stored: StoredArtifact) throws -> Artifact {
@@ -74,6 +89,11 @@ extension Storage {
 }
 
 extension Run {
+  /// Whether an artifact of the download is in this storage, or outside of all.
+  func isHere(_ stored: StoredArtifact) -> Bool {
+    stored.isOutside || stored.location == nil || stored.location == location ?? read { $0.location }
+  }
+
   /// The form of an artifact that the ledger stores. That of a download that belongs to no location says where it is.
   func stored(_ artifact: Artifact) -> StoredArtifact {
     var stored = StoredArtifact(artifact, in: storage)

@@ -106,8 +106,9 @@ extension EngineContext {
     }
     // An artifact in memory ends with its process and does not count as lost.
     guard let stored = record.steps.artifact, stored.path != nil else { return nil }
-    guard await storage.isPlace(of: stored, record) else { return location == nil ? nil : stored }
-    guard let artifact = try? storage.artifact(from: stored) else { return stored }
+    let isHere = await storage.mayTell(of: stored, record)
+    guard isHere || location != nil else { return nil }
+    guard isHere, let artifact = try? storage.artifact(from: stored) else { return stored }
     return await storage.contains(artifact) ? nil : stored
   }
 }

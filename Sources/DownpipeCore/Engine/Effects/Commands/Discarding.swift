@@ -32,8 +32,7 @@ extension EngineContext {
     }
     // The ledger changes first, because the file of a finished download must exist.
     guard try await transition(.ids([id]), .discard, &changes).count > 0 else { return false }
-    do { if let stored = record.steps.artifact { try await storage.remove(storage.shownArtifact(from: stored)) } } catch
-    {
+    do { if let stored = record.steps.artifact { try await storage.remove(stored) } } catch {
       // For a later call, which tries again.
       _ = try? await store.update(id, at: time.date) { [stored = record.steps.artifact] in
         if $0.phase == .cancelled { $0.earlierArtifact = stored }
@@ -50,7 +49,7 @@ extension EngineContext {
     guard let record = try await record(id), record.phase == .cancelled, record.earlierArtifact != nil else {
       return false
     }
-    for stored in record.artifactsToDelete { try await storage.remove(storage.shownArtifact(from: stored)) }
+    for stored in record.artifactsToDelete { try await storage.remove(stored) }
     _ = try await store.update(id, at: time.date) {
       if $0.phase == .cancelled { ($0.earlierArtifact, $0.leftArtifacts) = (nil, []) }
     }

@@ -7,7 +7,8 @@ extension Engine {
 }
 
 extension EngineContext {
-  private static let page = 1_000
+  /// The number of records to read at a time.
+  static let page = 1_000
 
   /// The files of this storage that look like those of downloads that other storages have, but for those that other downloads
   /// have here.
@@ -33,7 +34,7 @@ extension EngineContext {
   /// none. Only downloads that belonged to no location can have got two files.
   private func copy(of record: DownloadRecord) async -> StrayCopy? {
     guard record.phase == .finished, let stored = record.steps.artifact, stored.kind == .file, stored.size != nil,
-      stored.location != nil, await !storage.isPlace(of: stored, record),
+      stored.location != nil, !stored.isOutside, await !storage.isPlace(of: stored, record),
       var artifact = try? storage.artifact(from: stored), artifact.path != nil
     else { return nil }
     (artifact.modifiedAt, artifact.companions) = (nil, [])
@@ -43,7 +44,7 @@ extension EngineContext {
   /// Those of some paths at which a download has a file in this storage.
   private func paths(of record: DownloadRecord, among found: Set<String>) async -> [String] {
     var paths: [String] = []
-    for stored in [record.steps.artifact, record.earlierArtifact].compactMap({ $0 }) + record.leftArtifacts {
+    for stored in record.files {
       guard let path = (try? storage.artifact(from: stored))?.path, found.contains(path),
         await storage.isPlace(of: stored, record)
       else { continue }

@@ -272,8 +272,7 @@ extension EngineContext {
     let known = Set(try await store.records(of: artifacts.map(\.id)).map(\.id))
     var failure: (any Error)?
     for (id, stored) in artifacts where !known.contains(id) {
-      let artifact = storage.shownArtifact(from: stored)
-      do { try await storage.remove(artifact) } catch { failure = failure ?? error }
+      do { try await storage.remove(stored) } catch { failure = failure ?? error }
     }
     if let failure { throw failure }
   }

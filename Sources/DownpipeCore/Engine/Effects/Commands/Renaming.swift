@@ -45,6 +45,10 @@ extension EngineContext {
       throw DownloadError(
         .invalidRequest, "“\(record.id)” has no file to rename: it is at \(url.redacted), and not on this machine")
     }
+    guard await storage.mayTell(of: stored, record) else {
+      throw DownloadError(
+        .invalidRequest, "the file of “\(record.id)” is in the storage of another downloader: rename it there")
+    }
     guard await storage.contains(artifact) else {
       throw DownloadError(
         .storage, "the file of “\(record.id)” no longer exists or was replaced: add the download again")

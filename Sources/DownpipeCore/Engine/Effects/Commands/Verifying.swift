@@ -11,7 +11,7 @@ extension Engine {
       throw DownloadError(
         .invalidRequest, "“\(id)” has not finished: only the files of finished downloads are verified")
     }
-    guard await context.storage.isPlace(of: stored, record) else {
+    guard await context.storage.mayTell(of: stored, record) else {
       return .unverifiable("another downloader has put it into its own storage: verify it there")
     }
     let artifact = await context.storage.current(try context.storage.artifact(from: stored))
