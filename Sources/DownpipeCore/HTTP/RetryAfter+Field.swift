@@ -3,8 +3,10 @@ internal import Foundation
 extension RetryAfter {
   /// Parses a `Retry-After` field: a number of seconds or an HTTP date; `nil` for any other text.
   ///
-  /// - Parameter sent: The `Date` field of the reply. With it, a date becomes the seconds from then on, because the clock of
-  ///   this machine may be wrong.
+  /// - Parameters:
+  ///   - field: The field's value.
+  ///   - sent: The `Date` field of the reply. With it, a date becomes the seconds from then on, because the clock of this
+  ///     machine may be wrong.
   public init?(parsing field: String, sentAt sent: String? = nil) {
     let text = field.trimmingHTTPWhitespace
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
