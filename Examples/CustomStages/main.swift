@@ -14,7 +14,7 @@ let downloader = try await Downloader {
 }
 print(await downloader.pipeline)
 
-// What someone waits for is fetched at once; what is fetched ahead waits for the end of quiet hours.
+// What a user waits for is fetched at once; what is fetched ahead waits for the end of quiet hours.
 let poem = try await downloader.add(
   DownloadRequest(
     "data:text/plain,one%0Atwo%0Athree%0A", intent: .userInitiated, destination: .init(name: "poem.txt")))

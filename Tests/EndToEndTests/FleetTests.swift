@@ -166,7 +166,7 @@
         let sleeper = Watched<Int32>(0)
         async let stopped = work("a", address).run(onStart: { process in sleeper.update { $0 = process } })
         try await server.until { $0.requestCount >= 1 }
-        // As a process of another machine, of which nobody here can see that it is alive.
+        // As a process of another machine: the second worker cannot see that it is alive.
         let rename = "UPDATE downpipe.opening SET owner = 'elsewhere/boot/space/1/1/' || number"
         let renamed = try await Command("psql", ["-qd", address, "-c", rename]).run()
         #expect(renamed.status == 0, "\(renamed.everything)")
