@@ -155,6 +155,8 @@ struct FetchedBytes: Sendable {
     (entry.failures, entry.receiver, entry.server) = (failures, process, key(request))
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
+    // The compared bytes differ: the whole file is asked for.
+    if let known = entry.content, known != content { distrust(request, process) }
     // Where the bytes of two connections meet, those behind the seam are fetched and compared, too.
     var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 3)
     let isOtherRange = request.range.map { $0.start != start }

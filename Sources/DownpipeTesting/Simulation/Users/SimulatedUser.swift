@@ -47,6 +47,7 @@ struct SimulatedUser: Sendable {
     let code = (error as? DownloadError)?.code
     let configuration = world.configuration
     if let code, Self.expected.contains(code) { return }
+    if let error = error as? DownloadError, error.scope == .machine, !configuration.lacks.isEmpty { return }
     if code == .ledger, configuration.ledgerFailures > 0 { return }
     if code == .storage || code == .noSpace, configuration.diskFailures > 0 || configuration.diskSpace != nil { return }
     // The user may have deleted or renamed the file meanwhile, or the bytes were moved to it.
