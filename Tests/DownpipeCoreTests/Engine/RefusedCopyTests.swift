@@ -15,20 +15,30 @@ struct RefusedCopyTests: EngineSuite {
   let ledger = MemoryLedger()
 
   /// A ledger in which something happens after a file is in its place, and before that is saved.
+  ///
+  /// From then on its owner gets no lease: the download in question is for the other owner.
   private struct TakenLedger: Ledger {
     private struct Store: LedgerStoreWrapper {
       let base: any LedgerStore
       let ledger: TakenLedger
 
       func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-        if record.phase == .finished || record.steps.artifact?.path == "placed.bin" { try await ledger.take(base) }
+        if record.phase == .finished || record.steps.artifact?.path == "placed.bin" {
+          ledger.isTaking.update { $0 = true }
+          try await ledger.take(base)
+        }
         return try await base.save(record, fields, at: now)
+      }
+
+      func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+        ledger.isTaking.value ? [] : try await base.lease(request)
       }
     }
 
     let base: any Ledger
     /// Gets the store of the downloader.
     let take: @Sendable (any LedgerStore) async throws -> Void
+    let isTaking = Watched(false)
 
     func open() async throws -> any LedgerStore { Store(base: try await base.open(), ledger: self) }
   }
