@@ -124,7 +124,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -144,6 +143,10 @@ let package = Package(
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // What the readers of documents from servers share. No product.
     .target(name: "DownpipeXML", swiftSettings: strict),
+    // Digests and HMAC: by libcrypto, and by CryptoKit on Apple's platforms. No product.
+    .target(
+      name: "DownpipeDigest", dependencies: [.target(name: "CCrypto", condition: .when(platforms: [.linux]))],
+      swiftSettings: strict),
     // What ledgers in SQL databases share: a record as columns, and the lifecycle as SQL. No product.
     .target(name: "DownpipeColumns", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // The lines of --json, also for clients of a server. No product.
@@ -168,6 +171,7 @@ let package = Package(
     .target(name: "CFileCalls"),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(
@@ -197,8 +201,7 @@ let package = Package(
     plugin(
       "S3",
       [
-        "DownpipePOSIX", "DownpipeXML", .target(name: "DownpipeHTTP", condition: curl),
-        .product(name: "Crypto", package: "swift-crypto"),
+        "DownpipePOSIX", "DownpipeDigest", "DownpipeXML", .target(name: "DownpipeHTTP", condition: curl),
       ]),
     plugin(
       "AsyncHTTPClient",
@@ -230,11 +233,11 @@ let package = Package(
       "RPC",
       [
         "DownpipeServer", "DownpipeJSON", "DownpipePage", "DownpipeMetalink", "DownpipeChecksum", "DownpipeScheduling",
-        "DownpipePOSIX", .product(name: "Crypto", package: "swift-crypto"),
+        "DownpipePOSIX", "DownpipeDigest",
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
-    plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Checksum", ["DownpipePOSIX", "DownpipeDigest", "CZlib"]),
     plugin(
       "Command",
       [
@@ -275,14 +278,14 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeJSON", "DownpipeServer", "DownpipeRPC",
+        "Downpipe", "DownpipeCore", "DownpipeColumns", "DownpipeDigest", "DownpipeJSON", "DownpipeServer",
+        "DownpipeRPC",
         "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeArchive", "DownpipeCommand", "DownpipeSignature",
         "DownpipeMetalink", "DownpipeS3",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite), .target(name: "DownpipePostgres", condition: postgres),
         .target(name: "DownpipeHTTP", condition: curl),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Crypto", package: "swift-crypto"),
       ],
       swiftSettings: strict),
 
@@ -315,7 +318,7 @@ let package = Package(
       ],
       exclude: ["README.md"]),
     example(
-      "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
+      "ExpiringLinks", ["Downpipe", "DownpipeDigest", "DownpipeTesting"],
       exclude: ["README.md"]),
     .executableTarget(
       name: "Benchmark",
@@ -325,7 +328,6 @@ let package = Package(
         // Not linked: they are built because it starts them.
         "DownpipeTool", "BenchmarkLauncher",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
       ],
       path: "Examples/Benchmark", exclude: ["README.md", "Launcher"], swiftSettings: strict),
@@ -363,6 +365,8 @@ let package = Package(
       exclude: ["server.py"], swiftSettings: strict),
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeDigest", ["DownpipeDigest", .target(name: "CCrypto", condition: .when(platforms: [.linux]))]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
     tests(
       "DownpipeHTTP",
@@ -384,7 +388,7 @@ let package = Package(
       [
         "DownpipeS3", "DownpipeHTTP", "DownpipeCore", "DownpipePOSIX", "DownpipeFiles", "DownpipeScheduling",
         "DownpipeTesting",
-        "ObjectStorageServer", .product(name: "Crypto", package: "swift-crypto"),
+        "ObjectStorageServer",
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests(
@@ -421,8 +425,7 @@ let package = Package(
     tests(
       "DownpipeArchive",
       [
-        "DownpipeArchive", "DownpipeCore", "DownpipeGzip", "DownpipePOSIX", "DownpipeTesting",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "DownpipeArchive", "DownpipeCore", "DownpipeDigest", "DownpipeGzip", "DownpipePOSIX", "DownpipeTesting",
       ]),
     tests(
       "DownpipeChecksum", ["DownpipeChecksum", "DownpipeFiles", "DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
@@ -510,12 +513,8 @@ let package = Package(
       ]),
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
-    tests(
-      "Mirror",
-      ["Mirror", "Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")]),
-    tests(
-      "Dataset",
-      ["Dataset", "Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")]),
+    tests("Mirror", ["Mirror", "Downpipe", "DownpipeDigest", "DownpipeTesting"]),
+    tests("Dataset", ["Dataset", "Downpipe", "DownpipeDigest", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
     tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
     tests("MediaLibrary", ["MediaLibrary", "Downpipe", "DownpipeGates", "DownpipeTesting"]),

@@ -1,5 +1,4 @@
 #if LIBCURL
-  import Crypto
   public import DownpipeCore
   import DownpipeHTTP
   import DownpipePOSIX

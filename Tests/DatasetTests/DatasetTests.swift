@@ -1,5 +1,5 @@
-import Crypto
 import Downpipe
+import DownpipeDigest
 import DownpipeTesting
 import Foundation
 import HangLimit
@@ -17,9 +17,7 @@ struct DatasetTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  private func digest(_ bytes: [UInt8]) -> String {
-    SHA256.hash(data: bytes).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-  }
+  private func digest(_ bytes: [UInt8]) -> String { FileDigest(.sha256, bytes: sha256(bytes)).hex }
 
   private func dataset(_ source: FakeSource, _ files: [String: [UInt8]]) async throws -> Dataset {
     try await Dataset(

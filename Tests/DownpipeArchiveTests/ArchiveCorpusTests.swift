@@ -1,6 +1,6 @@
 #if Archive
-  import Crypto
   import DownpipeCore
+  import DownpipeDigest
   import DownpipeTesting
   import Foundation
   import HangLimit
@@ -60,7 +60,7 @@
           case .folder: return "\(path) dir"
           case .link(let target): return "\(path) -> \(target)"
           case .file(let bytes):
-            let digest = SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            let digest = FileDigest(.sha256, bytes: sha256(bytes)).hex
             return "\(path) \(bytes.count) \(digest)"
           }
         })

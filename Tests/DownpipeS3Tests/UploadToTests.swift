@@ -1,5 +1,4 @@
 #if Curl
-  import Crypto
   import DownpipeCore
   import DownpipeHTTP
   import DownpipePOSIX

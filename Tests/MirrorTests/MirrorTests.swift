@@ -1,5 +1,5 @@
-import Crypto
 import Downpipe
+import DownpipeDigest
 import DownpipeTesting
 import Foundation
 import HangLimit
@@ -30,8 +30,7 @@ struct MirrorTests {
 
   private static func sums(_ files: Files) -> String {
     files.sorted { $0.key < $1.key }.map { path, content in
-      let digest = SHA256.hash(data: Data(content.utf8)).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-      return "\(digest.joined())  \(path)\n"
+      "\(FileDigest(.sha256, bytes: sha256(Array(content.utf8))).hex)  \(path)\n"
     }.joined()
   }
 

@@ -1,4 +1,4 @@
-import Crypto
+import Downpipe
 import Foundation
 
 /// Makes files of random bytes, and of random words, which can be compressed.
@@ -54,14 +54,14 @@ struct RandomContent {
     }
     let file = try FileHandle(forWritingTo: URL(filePath: path))
     defer { try? file.close() }
-    var digest = SHA256()
+    var digest = try DigestComputation(.sha256)
     var left = size
     while left > 0 {
-      let data = Data(block(Int(min(left, 1 << 20))))
-      digest.update(data: data)
-      try file.write(contentsOf: data)
-      left -= Int64(data.count)
+      let bytes = block(Int(min(left, 1 << 20)))
+      digest.update(bytes.span.bytes)
+      try file.write(contentsOf: Data(bytes))
+      left -= Int64(bytes.count)
     }
-    return digest.finalize().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    return digest.finalize().hex
   }
 }

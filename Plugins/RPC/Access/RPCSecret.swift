@@ -1,5 +1,5 @@
-import Crypto
 public import DownpipeCore
+import DownpipeDigest
 import DownpipePOSIX
 import Foundation
 
@@ -23,12 +23,8 @@ public struct RPCSecret: Sendable {
     }.joined()
   }
 
-  private static func digest(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+  private static func digest(_ text: String) -> [UInt8] { sha256(Array(text.utf8)) }
 
   /// Compares a token in a time that does not depend on where it differs.
-  func matches(_ text: some StringProtocol) -> Bool {
-    var difference: UInt8 = 0
-    for (left, right) in zip(digest, Self.digest(String(text))) { difference |= left ^ right }
-    return difference == 0
-  }
+  func matches(_ text: some StringProtocol) -> Bool { constantTimeEqual(digest, Self.digest(String(text))) }
 }

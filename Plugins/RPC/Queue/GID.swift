@@ -1,5 +1,5 @@
-import Crypto
 import DownpipeCore
+import DownpipeDigest
 import Synchronization
 
 /// The name of a download in aria2's protocol: 16 hexadecimal digits.
@@ -19,7 +19,7 @@ struct GID: Sendable, Hashable {
     if let gid = GID(id.rawValue), gid.text == id.rawValue {
       self = gid
     } else {
-      text = SHA256.hash(data: Array(id.rawValue.utf8)).prefix(8).hexadecimal
+      text = sha256(Array(id.rawValue.utf8)).prefix(8).hexadecimal
     }
   }
 

@@ -1,6 +1,6 @@
 #if LIBCURL
-  import Crypto
   import DownpipeCore
+  import DownpipeDigest
   import DownpipeHTTP
   import Foundation
 
@@ -23,7 +23,7 @@
     /// What it is for, such as “the upload to s3://bucket/key”.
     var purpose: String
 
-    static let emptyDigest = SHA256.hash(data: [UInt8]()).hex
+    static let emptyDigest = sha256([]).hex
 
     /// The query as it is sent, which is the form that is signed: sorted, each item with an equals sign.
     var queryText: String {
@@ -33,7 +33,7 @@
 
     mutating func send(_ bytes: [UInt8]) {
       body = MemoryBody(bytes: bytes)
-      digest = SHA256.hash(data: bytes).hex
+      digest = sha256(bytes).hex
     }
   }
 

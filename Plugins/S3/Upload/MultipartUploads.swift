@@ -1,5 +1,4 @@
 #if LIBCURL
-  import Crypto
   import DownpipeCore
   import DownpipeHTTP
   import Foundation
@@ -156,7 +155,7 @@
     }
 
     /// Uploads a part; `nil` if the storage does not know the upload.
-    func send(_ number: Int, _ body: any RequestBody, _ digest: SHA256.Digest, of upload: String, _ key: String)
+    func send(_ number: Int, _ body: any RequestBody, _ digest: [UInt8], of upload: String, _ key: String)
       async throws
       -> Part?
     {

@@ -1,6 +1,6 @@
 #if LIBCURL
-  import Crypto
   import DownpipeCore
+  import DownpipeDigest
   import DownpipeHTTP
   import DownpipePOSIX
 
@@ -63,21 +63,22 @@
   extension RequestBody {
     /// Reads all bytes, and returns their digest.
     /// - Parameter checkCancellation: Throws if there is no use in it any more.
-    func digest<Function: HashFunction>(
-      _ function: Function.Type, checkCancellation: () throws -> Void = Task.checkCancellation
-    ) throws -> Function.Digest {
-      if let memory = self as? MemoryBody { return Function.hash(data: memory.bytes) }
-      var hash = Function()
+    /// - Throws: `DigestError`, and the errors of reading.
+    func digest(
+      _ function: HashFunction, checkCancellation: () throws -> Void = Task.checkCancellation
+    ) throws -> [UInt8] {
+      if let memory = self as? MemoryBody { return try function.digest(of: memory.bytes) }
+      var digest = try StreamingDigest(function)
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ArtifactBytes.blockSize, alignment: 64)
       defer { buffer.deallocate() }
       var offset: Int64 = 0
       while offset < byteCount {
         try checkCancellation()
         let count = try read(into: buffer, at: offset)
-        hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         offset += Int64(count)
       }
-      return hash.finalize()
+      return digest.finalize()
     }
   }
 #endif

@@ -1,6 +1,6 @@
 #if LIBCURL
-  import Crypto
   import DownpipeCore
+  import DownpipeDigest
   import DownpipeHTTP
   import DownpipePOSIX
   import Foundation
@@ -72,7 +72,7 @@
         sent.withLock { $0[number] = part }
         return
       }
-      let digest = try await Self.digest(SHA256.self, of: body)
+      let digest = try await Self.digest(.sha256, of: body)
       guard let part = try await uploads.send(number, body, digest, of: id, note.key) else {
         throw Self.ended(note)
       }
@@ -88,16 +88,15 @@
 
     private static func isSame(_ part: MultipartUploads.Part, _ body: any RequestBody) async throws -> Bool {
       guard part.size == body.byteCount else { return false }
-      if let known = part.digest { return Data(try await digest(SHA256.self, of: body)).base64EncodedString() == known }
-      guard let sum = part.etag.md5 else { return false }
-      return Array(try await digest(Insecure.MD5.self, of: body)) == sum
+      if let known = part.digest { return Data(try await digest(.sha256, of: body)).base64EncodedString() == known }
+      // Without MD5, which a FIPS provider refuses, the part is sent again.
+      guard let sum = part.etag.md5, HashFunction.md5.isAvailable else { return false }
+      return try await digest(.md5, of: body) == sum
     }
 
     /// The digest of a body. Reading and hashing block.
-    private static func digest<Function: HashFunction>(
-      _ function: Function.Type, of body: any RequestBody
-    ) async throws -> Function.Digest where Function.Digest: Sendable {
-      try await BlockingThreads.run { try body.digest(Function.self, checkCancellation: $0.check) }
+    private static func digest(_ function: HashFunction, of body: any RequestBody) async throws -> [UInt8] {
+      try await BlockingThreads.run { try body.digest(function, checkCancellation: $0.check) }
     }
 
     /// The parts in their order. No others are of the object.
@@ -106,8 +105,10 @@
     /// The tag that the object gets, if those of its parts are MD5 sums.
     var expectedTag: String? {
       let sums = parts.compactMap(\.etag.md5)
-      guard sums.count == parts.count else { return nil }
-      return "\(Insecure.MD5.hash(data: sums.flatMap(\.self)).hex)-\(sums.count)"
+      guard sums.count == parts.count, let sum = try? HashFunction.md5.digest(of: sums.flatMap(\.self)) else {
+        return nil
+      }
+      return "\(sum.hex)-\(sums.count)"
     }
   }
 

@@ -1,6 +1,6 @@
 #if LIBCURL
-  import Crypto
   import DownpipeCore
+  import DownpipeDigest
   import DownpipeHTTP
   import Foundation
 
@@ -54,7 +54,7 @@
     /// Uploads a small file; `false` if the storage cannot do it without the danger of replacing an object.
     private func putWhole(onlyIfNew: Bool) async throws -> Bool {
       let body = content.body(0..<content.byteCount)
-      let digest = try body.digest(SHA256.self).hex
+      let digest = try body.digest(.sha256).hex
       var fields = fields
       fields[UploadNote.digestField] = digest
       let canAsk = uploads.client.hasConditionalPut
@@ -79,9 +79,10 @@
       guard let object = try await uploads.object(key) else { return false }
       guard object.size == content.byteCount else { throw exists }
       if object.digest == digest { return true }
-      // Uploaded in one request, or in one part.
-      let sum = try Array(content.body(0..<content.byteCount).digest(Insecure.MD5.self))
-      if let tag = object.etag?.bareTag, [sum.hex, Insecure.MD5.hash(data: sum).hex + "-1"].contains(tag) {
+      // Uploaded in one request, or in one part. Without MD5, which a FIPS provider refuses, the bytes are unknown.
+      guard HashFunction.md5.isAvailable else { throw exists }
+      let sum = try content.body(0..<content.byteCount).digest(.md5)
+      if let tag = object.etag?.bareTag, [sum.hex, try HashFunction.md5.digest(of: sum).hex + "-1"].contains(tag) {
         return true
       }
       throw exists

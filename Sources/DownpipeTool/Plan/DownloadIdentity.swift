@@ -1,5 +1,5 @@
-import Crypto
 import DownpipeCore
+import DownpipeDigest
 import Foundation
 
 /// The id of a download of the tool. It depends on the URL and the name only, so that the same command means the same
@@ -20,9 +20,7 @@ struct DownloadIdentity: Hashable, Sendable {
   init(document: String, leftOut place: Int) { self.init(hashing: "left out\n\(document)\n\(place)") }
 
   private init(hashing text: String) {
-    var hash = SHA256()
-    hash.update(data: Array(text.utf8))
-    bits = hash.finalize().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    bits = sha256(Array(text.utf8)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
   /// `nil` for an id that another program has made.
