@@ -36,12 +36,15 @@ let package = Package(
   targets: [
     standIn("GlibcCalls"), standIn("DarwinTypes"), standIn("AppleDarwin", ["DarwinTypes", "GlibcCalls"]),
     standIn("AppleFoundation", ["AppleDarwin"]), standIn("Network"), standIn("IOKit"), standIn("UIKit"),
+    standIn("CryptoKit", ["CCrypto"]),
 
     .target(name: "CFileCalls", path: "Sources/CFileCalls"),
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
+    .systemLibrary(name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto"),
     .systemLibrary(name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl"),
     sources("DownpipeCore", "Sources/DownpipeCore", []),
     sources("DownpipePOSIX", "Sources/DownpipePOSIX", ["DownpipeCore", "CFileCalls"]),
+    sources("DownpipeDigest", "Sources/DownpipeDigest", ["CryptoKit"]),
     sources("DownpipeFiles", "Plugins/Files", ["DownpipeCore", "DownpipePOSIX", "CZlib"]),
     sources("DownpipeMemory", "Plugins/Memory", ["DownpipeCore", "DownpipePOSIX"]),
     sources("DownpipeGates", "Plugins/Gates", ["DownpipeCore", "DownpipePOSIX", "Network", "IOKit"]),
@@ -62,6 +65,8 @@ let package = Package(
         "DownpipePOSIX", "DownpipeCore", "DownpipeFiles", "DownpipeMemory", "ToolProcess", "BenchmarkProcess",
         "ChildProgram", "Fixtures",
       ]),
+    // Those of the repository itself: published vectors.
+    tests("DigestTests", ["DownpipeDigest"]),
     tests("GatesTests", ["DownpipeGates", "DownpipeCore", "Network", "IOKit"]),
     tests("PhoneTests", ["DownpipeGatesOnPhone", "DownpipeCore", "Network", "UIKit"]),
     tests(

@@ -18,6 +18,10 @@ COPIES = [
     ("Sources/DownpipePOSIX", "Sources/DownpipePOSIX", "macOS"),
     ("Sources/CFileCalls", "Sources/CFileCalls", "macOS"),
     ("Sources/CZlib", "Sources/CZlib", "macOS"),
+    # For the stand-in of CryptoKit.
+    ("Sources/CCrypto", "Sources/CCrypto", "macOS"),
+    ("Sources/DownpipeDigest", "Sources/DownpipeDigest", "macOS"),
+    ("Tests/DownpipeDigestTests", "Tests/DigestTests", "macOS"),
     ("Sources/CCurl", "Sources/CCurl", "macOS"),
     # The test kit needs SwiftNIO; these files do not.
     ("Sources/DownpipeTesting/Fixtures/TemporaryFolder.swift", "Sources/Fixtures", "macOS"),
@@ -42,7 +46,7 @@ COPIES = [
 ]
 
 CONDITIONS = {
-    "canImport(Darwin)": True, "canImport(Network)": True, "canImport(Glibc)": False, "canImport(Musl)": False,
+    "canImport(Darwin)": True, "canImport(Network)": True, "canImport(CryptoKit)": True, "canImport(Glibc)": False, "canImport(Musl)": False,
     "canImport(FoundationNetworking)": False, "canImport(FoundationXML)": False, "os(Linux)": False,
 }  # fmt: skip
 # A module called Darwin would make SwiftPM's own code take this for a Mac.

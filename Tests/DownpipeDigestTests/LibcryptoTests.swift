@@ -29,6 +29,19 @@
       #expect(ERR_peek_last_error() == last)
     }
 
+    @Test("more bytes than 32 bits can count bits")
+    func large() throws {
+      let block = [UInt8](repeating: 0, count: 1 << 20)
+      var digest = try StreamingDigest(.sha256)
+      for _ in 0..<513 { digest.update(block.span.bytes) }
+      let expected: [UInt64] = [
+        0xa3e2acbb469e4e59, 0xdde406f912e754c9, 0x33c1ac0fb0092a36, 0x34d61d5073309c0c,
+      ]
+      #expect(
+        digest.finalize()
+          == expected.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } })
+    }
+
     @Test("the functions of the usual providers are available", arguments: HashFunction.allCases)
     func availability(_ function: HashFunction) { #expect(function.isAvailable) }
   }

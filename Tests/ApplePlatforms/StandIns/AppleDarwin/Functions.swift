@@ -68,6 +68,10 @@ import Synchronization
 
 // MARK: Files
 
+public func timingsafe_bcmp(_ first: UnsafeRawPointer!, _ second: UnsafeRawPointer!, _ count: Int) -> Int32 {
+  Glibc.memcmp(first, second, count) == 0 ? 0 : 1
+}
+
 public func openat(_ folder: Int32, _ path: UnsafePointer<CChar>!, _ flags: Int32) -> Int32 {
   Glibc.openat(folder, path, flags)
 }
