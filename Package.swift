@@ -138,7 +138,7 @@ let package = Package(
     .target(name: "DownpipeCore", swiftSettings: strict),
     // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
     // No product.
-    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileCalls"], swiftSettings: strict),
+    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CSystemCalls"], swiftSettings: strict),
     // What the observers share: intervals from events, texts without secrets. No product.
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // What the readers of documents from servers share. No product.
@@ -167,8 +167,8 @@ let package = Package(
       name: "DownpipePage",
       resources: ["index.html", "page.css", "page.js", "link.js", "lists.js", "add.js"].map { .embedInCode($0) },
       swiftSettings: strict),
-    // Calls of the C library that Swift's module of it lacks.
-    .target(name: "CFileCalls"),
+    // Calls of the C library that Swift's module of it lacks, or that differ between the systems.
+    .target(name: "CSystemCalls"),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -265,14 +265,7 @@ let package = Package(
         .target(name: "DownpipeSQLite", condition: sqlite),
       ],
       swiftSettings: strict),
-    .target(
-      name: "DownpipeTesting",
-      dependencies: [
-        "DownpipeCore",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-      ],
-      swiftSettings: strict),
+    .target(name: "DownpipeTesting", dependencies: ["DownpipeCore", "CSystemCalls"], swiftSettings: strict),
 
     // The command-line tool. Its target is not called as its product: `Downpipe` and `downpipe` are one file on a Mac.
     .executableTarget(

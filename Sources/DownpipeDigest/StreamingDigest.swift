@@ -1,11 +1,5 @@
 /// Computes the digest of bytes that arrive in chunks.
 ///
-/// ```swift
-/// var digest = try StreamingDigest(.sha256)
-/// for chunk in chunks { digest.update(chunk.span.bytes) }
-/// let bytes = digest.finalize()
-/// ```
-///
 /// It is a value: a copy continues independently, and shares its state until one of them changes. Copies can be used on
 /// several threads. Memory is constant, and `update` neither blocks nor fails: a provider that stops working after it has
 /// started a digest, or that is out of memory, ends the process, because a wrong digest must not be returned.

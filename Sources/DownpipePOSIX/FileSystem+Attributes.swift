@@ -1,4 +1,4 @@
-import CFileCalls
+import CSystemCalls
 package import Foundation
 
 #if canImport(Glibc)

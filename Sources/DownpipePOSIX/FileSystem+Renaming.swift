@@ -1,4 +1,4 @@
-import CFileCalls
+import CSystemCalls
 
 #if canImport(Glibc)
   import Glibc

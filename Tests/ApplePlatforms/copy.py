@@ -16,7 +16,7 @@ HERE = "Tests/ApplePlatforms"
 COPIES = [
     ("Sources/DownpipeCore", "Sources/DownpipeCore", "macOS"),
     ("Sources/DownpipePOSIX", "Sources/DownpipePOSIX", "macOS"),
-    ("Sources/CFileCalls", "Sources/CFileCalls", "macOS"),
+    ("Sources/CSystemCalls", "Sources/CSystemCalls", "macOS"),
     ("Sources/CZlib", "Sources/CZlib", "macOS"),
     # For the stand-in of CryptoKit.
     ("Sources/CCrypto", "Sources/CCrypto", "macOS"),

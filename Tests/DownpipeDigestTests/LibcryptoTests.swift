@@ -37,9 +37,8 @@
       let expected: [UInt64] = [
         0xa3e2acbb469e4e59, 0xdde406f912e754c9, 0x33c1ac0fb0092a36, 0x34d61d5073309c0c,
       ]
-      #expect(
-        digest.finalize()
-          == expected.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } })
+      let bytes = expected.map(\.bigEndian).withUnsafeBytes { Array($0) }
+      #expect(digest.finalize() == bytes)
     }
 
     @Test("the functions of the usual providers are available", arguments: HashFunction.allCases)

@@ -169,6 +169,59 @@ struct ScriptedHTTPServerTests {
     gate.open()
   }
 
+  @Test func servesOthersWhileOneClientDoesNotRead() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer { request in
+      switch request.path {
+      case "/endless": .file(.pattern(size: 1 << 40), for: request)
+      case "/held": ScriptedReply(200, body: .text("late")).after(.hold(gate))
+      default: ScriptedReply(200, body: .text(request.path))
+      }
+    } _: { server in
+      let silent = try LoopbackSocket(port: server.port)
+      try silent.send("GET /endless HTTP/1.1\r\n\r\n")
+      try await server.until { $0.stalls > 0 }
+      async let held = RawAnswer(server, path: "/held")
+      await gate.arrivals(1)
+      let bodies = try await withThrowingTaskGroup { group in
+        for number in 0..<200 { group.addTask { try await RawAnswer(server, path: "/\(number)").body } }
+        return try await group.reduce(into: Set()) { $0.insert(String(decoding: $1, as: UTF8.self)) }
+      }
+      #expect(bodies == Set((0..<200).map { "/\($0)" }))
+      gate.open()
+      #expect(try await held.body == Array("late".utf8))
+      silent.close()
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  @Test func refusesConnectionsAfterTheShutdown() async throws {
+    let server = try await ScriptedHTTPServer.start { _ in .closed }
+    await server.shutdown()
+    #expect(throws: POSIXError.self) { try LoopbackSocket(port: server.port) }
+  }
+
+  @Test("An address that cannot be listened on is named", arguments: ["192.0.2.1", "no-host.invalid"])
+  func unknownAddress(host: String) async {
+    await #expect {
+      try await ScriptedHTTPServer.start(host: host) { _ in .closed }
+    } throws: {
+      ($0 as? DownloadError)?.message.contains(host) == true
+    }
+  }
+
+  @Test func namesThePortThatIsTaken() async throws {
+    try await withScriptedServer { _ in
+      .closed
+    } _: { server in
+      await #expect {
+        try await ScriptedHTTPServer.start(host: "127.0.0.1", port: server.port, onLoss: { _ in }) { _ in .closed }
+      } throws: {
+        ($0 as? DownloadError)?.message.contains("port \(server.port)") == true
+      }
+    }
+  }
+
   @Test func waitingEndsWhenCancelled() async throws {
     try await withScriptedServer { _ in
       .closed

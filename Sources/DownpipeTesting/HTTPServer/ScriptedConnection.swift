@@ -1,8 +1,9 @@
 import DownpipeCore
-import NIOCore
 
 #if canImport(Glibc)
   import Glibc
+#elseif canImport(Musl)
+  import Musl
 #elseif canImport(Darwin)
   import Darwin
 #endif
@@ -10,65 +11,108 @@ import NIOCore
 /// One connection of a scripted server: reads the head of a request, carries out the steps of the script, and reads the
 /// next request.
 ///
-/// It uses no HTTP library, because it must be able to send malformed messages. All code runs on the channel's event
-/// loop.
-final class ScriptedConnection: ChannelInboundHandler {
-  typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
+/// It uses no HTTP library, because it must be able to send malformed messages. All code runs on the server's thread.
+final class ScriptedConnection {
+  private enum Waiting {
+    /// For the rest of a request.
+    case request
+    /// For the client, which has to read the rest of a piece. The bytes of a limited reply are followed by a pause.
+    case client(rest: ArraySlice<UInt8>, pause: Duration?, stall: ContinuousClock.Instant?)
+    case time(ContinuousClock.Instant)
+    case gate
+  }
 
   private static let maximumHeadSize = 256 * 1024
   private static let pieceSize = 128 * 1024
-  private static let stallTime = TimeAmount.milliseconds(200)
+  private static let stallTime = Duration.milliseconds(200)
+  private static let endOfHead: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
 
+  private let number: Int
   private let shared: ScriptedHTTPServer.Shared
-  private var number = 0
-  private var received = ByteBuffer()
+  private let inbox: ServerInbox
+  private let client: String
+  private let socket: ServerSocket
+  private(set) var isClosed = false
+  private var waiting = Waiting.request
+  private var received: [UInt8] = []
   private var steps: ArraySlice<ScriptedReply.Step> = []
   /// The request whose reply is being sent.
   private var request: ScriptedRequest?
-  private var isClosed = false
   private var bytesPerSecond: Int?
   /// The remaining size of the request's body, which is read and dropped.
   private var unread = 0
 
-  init(shared: ScriptedHTTPServer.Shared) { self.shared = shared }
-
-  func channelActive(context: ChannelHandlerContext) {
-    guard let number = shared.connected(context.channel) else {
-      context.close(promise: nil)
-      return
-    }
-    self.number = number
+  init(_ socket: ServerSocket, number: Int, shared: ScriptedHTTPServer.Shared, inbox: ServerInbox) {
+    (self.socket, self.number, self.shared, self.inbox) = (socket, number, shared, inbox)
+    client = socket.peer
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
+  var descriptor: Int32 { socket.descriptor }
+
+  /// The events of poll(2) that it waits for.
+  var events: Int16 {
+    guard case .client = waiting else { return Int16(POLLIN) }
+    return Int16(POLLIN | POLLOUT)
+  }
+
+  /// When it goes on by itself.
+  var due: ContinuousClock.Instant? {
+    switch waiting {
+    case .request, .gate: nil
+    case .client(_, _, let stall): stall
+    case .time(let time): time
+    }
+  }
+
+  /// Reads or writes after events of poll(2). An end or an error of the connection can be read.
+  func arrived(_ events: Int16) {
+    if events & Int16(POLLOUT) != events { receive() }
+    if events & Int16(POLLOUT) != 0, case .client(let rest, let pause, _) = waiting, !isClosed {
+      if send(rest, pause) { advance() }
+    }
+  }
+
+  func gateIsOpen() {
+    if case .gate = waiting { advance() }
+  }
+
+  /// Goes on with what is due.
+  func proceed(at now: ContinuousClock.Instant) {
+    guard let due, due <= now, !isClosed else { return }
+    if case .client(let rest, let pause, _) = waiting {
+      shared.stalled()
+      waiting = .client(rest: rest, pause: pause, stall: nil)
+    } else {
+      advance()
+    }
+  }
+
+  /// Closes the socket, and says so.
+  func end() {
     isClosed = true
-    shared.disconnected(context.channel)
+    socket.end()
+    shared.disconnected()
     if let request { shared.onLoss(request) }
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    var buffer = unwrapInboundIn(data)
-    received.writeBuffer(&buffer)
-    if received.readableBytes > Self.maximumHeadSize { context.close(promise: nil) }
-    if request == nil { readRequest(context) }
+  private func receive() {
+    guard let bytes = socket.receive() else { return isClosed = true }
+    received += bytes
+    if received.count > Self.maximumHeadSize { isClosed = true }
+    if case .request = waiting, !isClosed { advance() }
   }
 
-  private func readRequest(_ context: ChannelHandlerContext) {
-    let skipped = min(unread, received.readableBytes)
-    received.moveReaderIndex(forwardBy: skipped)
+  /// Reads the next request, and asks the script for its steps; `false` if a part of it is missing.
+  private func readRequest() -> Bool {
+    let skipped = min(unread, received.count)
+    received.removeFirst(skipped)
     unread -= skipped
-    let view = received.readableBytesView
-    guard unread == 0, let end = view.firstIndex(ofSequence: [0x0D, 0x0A, 0x0D, 0x0A]) else { return }
-    let head = received.readBytes(length: end - view.startIndex) ?? []
-    received.moveReaderIndex(forwardBy: 4)
-    received.discardReadBytes()
-    let client = context.channel.remoteAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? ""
+    guard unread == 0, let end = received.firstRange(of: Self.endOfHead) else { return false }
+    let head = Array(received[..<end.lowerBound])
+    received.removeFirst(end.upperBound)
     guard let request = ScriptedRequest.parse(head: head, from: client, connection: number, number: shared.count) else {
-      context.close(promise: nil)
-      return
+      isClosed = true
+      return false
     }
     unread = max(0, request.headers["Content-Length"].flatMap { Int($0) } ?? 0)
     self.request = request
@@ -76,97 +120,67 @@ final class ScriptedConnection: ChannelInboundHandler {
     shared.received(request)
     steps = shared.script(request).steps[...]
     if request.headers["Connection"]?.caseInsensitivelyEquals("close") == true { steps.append(.close) }
-    advance(context)
+    return true
   }
 
-  /// Carries out the next step. Steps continue in new tasks of the event loop, so that long bodies do not grow the
-  /// stack.
-  private func advance(_ context: ChannelHandlerContext) {
-    guard !isClosed else { return }
-    guard let step = steps.popFirst() else {
-      request = nil
-      readRequest(context)
-      return
-    }
-    switch step {
-    case .head(let status, let headers): send(ScriptedReply.render(status, headers), context)
-    case .bytes(let bytes): sendPiece(.bytes(bytes), 0..<Int64(bytes.count), context)
-    case .content(let content, let range): sendPiece(content, range.clamped(to: 0..<content.size), context)
-    case .delay(let duration): resume(after: TimeAmount(duration), context)
-    case .throttle(let rate):
-      bytesPerSecond = max(1, rate)
-      advance(context)
-    case .hold(let gate):
-      let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-      let eventLoop = context.eventLoop
-      let shared = shared
-      gate.pass {
-        // After the shutdown of the server there is no event loop to continue on.
-        guard !shared.isShutDown else { return }
-        eventLoop.execute {
-          let (connection, context) = bound.value
-          connection.advance(context)
-        }
+  /// Carries out steps until one has to wait, or until other connections have a turn.
+  private func advance() {
+    var left = Self.pieceSize
+    while !isClosed {
+      guard left > 0 else { return waiting = .time(.now) }
+      guard let step = steps.popFirst() else {
+        request = nil
+        if readRequest() { continue }
+        return waiting = .request
       }
-    case .call(let body):
-      body()
-      advance(context)
-    case .close: context.close(promise: nil)
-    case .reset:
-      // With a linger time of zero the system sends RST instead of FIN and drops unsent bytes.
-      let option = context.channel as? any SocketOptionProvider
-      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-      option?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
-        .whenComplete { _ in bound.value.close(promise: nil) }
+      switch step {
+      case .head(let status, let headers): if !send(ScriptedReply.render(status, headers), &left) { return }
+      case .bytes(let bytes): if !sendPiece(.bytes(bytes), 0..<Int64(bytes.count), &left) { return }
+      case .content(let content, let range):
+        if !sendPiece(content, range.clamped(to: 0..<content.size), &left) { return }
+      case .delay(let duration): return waiting = .time(.now + duration)
+      case .throttle(let rate): bytesPerSecond = max(1, rate)
+      case .hold(let gate):
+        waiting = .gate
+        return gate.pass { [inbox, number] in inbox.post(.gateIsOpen(connection: number)) }
+      case .call(let body): body()
+      case .close: isClosed = true
+      case .reset:
+        socket.resetWhenClosed()
+        isClosed = true
+      }
     }
   }
 
-  /// Sends a piece of a content and inserts the rest as the next step.
-  private func sendPiece(_ content: ScriptedContent, _ range: Range<Int64>, _ context: ChannelHandlerContext) {
-    guard !range.isEmpty else { return advance(context) }
+  /// Sends a piece of a content and inserts the rest as the next step; `false` if it has to wait.
+  private func sendPiece(_ content: ScriptedContent, _ range: Range<Int64>, _ left: inout Int) -> Bool {
     // A throttled body is sent in portions of a twentieth of a second.
     let limit = bytesPerSecond.map { max(1, $0 / 20) } ?? Self.pieceSize
     let end = min(range.upperBound, range.lowerBound + Int64(min(limit, Self.pieceSize)))
     if end < range.upperBound { steps = [.content(content, end..<range.upperBound)] + steps }
-    send(content.bytes(in: range.lowerBound..<end), context)
+    return send(content.bytes(in: range.lowerBound..<end), &left)
   }
 
-  private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
-    guard !bytes.isEmpty else { return advance(context) }
-    let eventLoop = context.eventLoop
-    let bound = NIOLoopBound((self, context), eventLoop: eventLoop)
-    let shared = shared
-    let stall = eventLoop.scheduleTask(in: Self.stallTime) { shared.stalled() }
-    let promise = eventLoop.makePromise(of: Void.self)
-    let pause = bytesPerSecond.map { TimeAmount.nanoseconds(Int64(bytes.count) * 1_000_000_000 / Int64($0)) }
-    promise.futureResult.whenComplete { result in
-      stall.cancel()
-      guard case .success = result else { return }
-      shared.sent(bytes.count)
-      let (connection, context) = bound.value
-      connection.resume(after: pause ?? .zero, context)
-    }
-    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: promise)
+  private func send(_ bytes: [UInt8], _ left: inout Int) -> Bool {
+    guard !bytes.isEmpty else { return true }
+    left -= bytes.count
+    return send(bytes[...], bytesPerSecond.map { .seconds(1) * bytes.count / $0 })
   }
 
-  private func resume(after time: TimeAmount, _ context: ChannelHandlerContext) {
-    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    let task: @Sendable () -> Void = {
-      let (connection, context) = bound.value
-      connection.advance(context)
+  /// Sends what the client takes, and waits for it to take the rest, or for the pause; `false` if it has to wait.
+  private func send(_ bytes: ArraySlice<UInt8>, _ pause: Duration?) -> Bool {
+    guard let count = socket.send(bytes) else {
+      isClosed = true
+      return false
     }
-    if time > .zero {
-      context.eventLoop.scheduleTask(in: time, task)
+    if count > 0 { shared.sent(count) }
+    if count < bytes.count {
+      waiting = .client(rest: bytes.dropFirst(count), pause: pause, stall: .now + Self.stallTime)
+    } else if let pause {
+      waiting = .time(.now + pause)
     } else {
-      context.eventLoop.execute(task)
+      return true
     }
-  }
-}
-
-extension ByteBufferView {
-  /// The index of the first occurrence of a sequence of bytes.
-  fileprivate func firstIndex(ofSequence sequence: [UInt8]) -> Int? {
-    guard count >= sequence.count else { return nil }
-    return (startIndex...(endIndex - sequence.count)).first { self[$0..<$0 + sequence.count].elementsEqual(sequence) }
+    return false
   }
 }

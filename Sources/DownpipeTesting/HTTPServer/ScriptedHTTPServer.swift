@@ -1,6 +1,4 @@
 public import Foundation
-import NIOCore
-import NIOPosix
 import Synchronization
 
 /// An HTTP/1.1 server on a loopback port whose responses a script decides: correct, malformed or none.
@@ -38,7 +36,6 @@ public final class ScriptedHTTPServer: Sendable {
   fileprivate struct State {
     var activity = Activity()
     var numbers: [String: Int] = [:]
-    var channels: [ObjectIdentifier: any Channel] = [:]
     var watchers: [Int: (condition: @Sendable (Activity) -> Bool, continuation: CheckedContinuation<Void, Never>)] =
       [:]
     var nextWatcher = 0
@@ -51,9 +48,9 @@ public final class ScriptedHTTPServer: Sendable {
   public let host: String
   /// The TCP port that the server listens on.
   public let port: Int
-  private let group: MultiThreadedEventLoopGroup
-  private let channel: any Channel
   private let shared: Shared
+  private let inbox: ServerInbox
+  private let hasEnded: Watched<Bool>
 
   /// State that the connections share.
   final class Shared: Sendable {
@@ -66,24 +63,17 @@ public final class ScriptedHTTPServer: Sendable {
       (self.script, self.onLoss) = (script, onLoss)
     }
 
-    var isShutDown: Bool { state.withLock { $0.isShutDown } }
-
-    /// Registers a connection and returns its number; `nil` when the server is shutting down.
-    func connected(_ channel: any Channel) -> Int? {
+    /// Counts a connection and returns its number; `nil` when the server is shutting down.
+    func connected() -> Int? {
       update { state in
         guard !state.isShutDown else { return nil }
         state.activity.connections += 1
         state.activity.openConnections += 1
-        state.channels[ObjectIdentifier(channel)] = channel
         return state.activity.connections
       }
     }
 
-    func disconnected(_ channel: any Channel) {
-      update { state in
-        if state.channels.removeValue(forKey: ObjectIdentifier(channel)) != nil { state.activity.openConnections -= 1 }
-      }
-    }
+    func disconnected() { update { $0.activity.openConnections -= 1 } }
 
     /// Counts a request for the path and returns its number.
     func count(_ path: String) -> Int {
@@ -121,14 +111,8 @@ public final class ScriptedHTTPServer: Sendable {
     }
   }
 
-  private init(
-    channel: any Channel, host: String, port: Int, group: MultiThreadedEventLoopGroup, shared: Shared
-  ) {
-    self.channel = channel
-    self.host = host
-    self.port = port
-    self.group = group
-    self.shared = shared
+  private init(host: String, port: Int, shared: Shared, inbox: ServerInbox, hasEnded: Watched<Bool>) {
+    (self.host, self.port, self.shared, self.inbox, self.hasEnded) = (host, port, shared, inbox, hasEnded)
   }
 
   /// Starts a server on a free port.
@@ -138,6 +122,7 @@ public final class ScriptedHTTPServer: Sendable {
   ///   - sendBuffer: The size of the socket's send buffer in bytes (`SO_SNDBUF`, which Linux doubles); the system's
   ///     default when `nil`.
   ///   - script: Returns the reply to a request.
+  /// - Throws: `DownloadError` with `.network` if it cannot listen there.
   public static func start(
     host: String = "127.0.0.1", sendBuffer: Int? = nil, _ script: @escaping Script
   ) async throws -> ScriptedHTTPServer {
@@ -153,34 +138,19 @@ public final class ScriptedHTTPServer: Sendable {
   ///   - onLoss: Called on the server's thread with a request whose connection has ended during its reply, also if a step
   ///     of the reply has ended it.
   ///   - script: Returns the reply to a request.
+  /// - Throws: `DownloadError` with `.network` if it cannot listen there.
   package static func start(
     host: String, port: Int, sendBuffer: Int? = nil, onLoss: @escaping @Sendable (ScriptedRequest) -> Void,
     _ script: @escaping Script
   ) async throws -> ScriptedHTTPServer {
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let shared = Shared(script: script, onLoss: onLoss)
-    do {
-      var bootstrap = ServerBootstrap(group: group)
-        .serverChannelOption(.backlog, value: 1024)
-        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-        .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-      if let sendBuffer {
-        bootstrap = bootstrap.childChannelOption(.socketOption(.so_sndbuf), value: SocketOptionValue(sendBuffer))
-      }
-      let channel =
-        try await bootstrap
-        .childChannelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(ScriptedConnection(shared: shared))
-          }
-        }
-        .bind(host: host, port: port).get()
-      return ScriptedHTTPServer(
-        channel: channel, host: host, port: channel.localAddress?.port ?? 0, group: group, shared: shared)
-    } catch {
-      try? await group.shutdownGracefully()
-      throw error
+    let listener = try ServerSocket.listening(host: host, port: port)
+    let (shared, inbox, hasEnded) = (Shared(script: script, onLoss: onLoss), try ServerInbox(), Watched(false))
+    Thread.detachNewThread {
+      var thread = ServerThread(listener: listener, inbox: inbox, shared: shared, sendBuffer: sendBuffer)
+      thread.run()
+      hasEnded.update { $0 = true }
     }
+    return ScriptedHTTPServer(host: host, port: listener.port, shared: shared, inbox: inbox, hasEnded: hasEnded)
   }
 
   /// The URL of a path with a leading slash and an optional query: `"/a?b=c"`.
@@ -229,15 +199,9 @@ public final class ScriptedHTTPServer: Sendable {
 
   /// Closes every connection and ends the server's thread. A second call has no effect.
   public func shutdown() async {
-    let channels = shared.state.withLock { state -> [any Channel]? in
-      guard !state.isShutDown else { return nil }
-      state.isShutDown = true
-      return Array(state.channels.values)
-    }
-    guard let channels else { return }
-    try? await channel.close()
-    for channel in channels { try? await channel.close() }
-    try? await group.shutdownGracefully()
+    shared.state.withLock { $0.isShutDown = true }
+    inbox.post(.end)
+    await hasEnded.wait { $0 }
   }
 }
 
