@@ -53,12 +53,14 @@ struct StatusCommand: AsyncParsableCommand {
       lines.append("workers: \(status.workers.count { $0.isHeard }) heard of in the last 30 s")
       for worker in status.workers {
         let seen = Int(now.timeIntervalSince(worker.seenAt).rounded())
-        let columns = [
+        var columns = [
           worker.host.isEmpty ? "?" : worker.host, "\(worker.process)", "\(worker.running) running",
-          ByteFormat.binary.speed(Double(worker.bytesPerSecond)), worker.isHeard ? "" : "not heard of for \(seen) s",
-          Self.text(worker.failures).map { "failed: " + $0 } ?? "", worker.fault.map { "pauses: " + $0 } ?? "",
+          ByteFormat.binary.speed(Double(worker.bytesPerSecond)),
         ]
-        lines.append("  " + columns.filter { !$0.isEmpty }.map(\.harmless).joined(separator: "\t"))
+        if !worker.isHeard { columns.append("not heard of for \(seen) s") }
+        if let failures = Self.text(worker.failures) { columns.append("failed: " + failures) }
+        if let fault = worker.fault { columns.append("pauses: " + fault) }
+        lines.append("  " + columns.map(\.harmless).joined(separator: "\t"))
       }
       return lines.joined(separator: "\n") + "\n"
     }

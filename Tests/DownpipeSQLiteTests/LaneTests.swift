@@ -147,11 +147,15 @@
             }
             let rule = rules[index]
             let ready = model.filter { id, waiting in
-              !waiting.isPaused && waiting.due.map { $0 <= now } ?? true && waiting.host != full
-                && waiting.host != rule.closed
-                && (scope != .own || waiting.store == index) && (scope != .tag("t") || waiting.tags.contains("t"))
-                && (scope != .ids(chosen) || chosen.contains(id))
-                && (location == nil || waiting.location == nil || waiting.location == location)
+              if waiting.isPaused || waiting.host == full || waiting.host == rule.closed { return false }
+              if let due = waiting.due, due > now { return false }
+              if let location, let own = waiting.location, own != location { return false }
+              switch scope {
+              case .own: return waiting.store == index
+              case .tag(let tag): return waiting.tags.contains(tag)
+              case .ids(let ids): return ids.contains(id)
+              case .all: return true
+              }
             }
             let taken = Mutex(0)
             var request = LeaseRequest(now: now, until: now + 60, scope: scope, location: location) { candidate in

@@ -353,7 +353,7 @@
         let migrated = try DatabasePool(path: "\(folder)/migrated.sqlite")
         try Schema.migrator.migrate(migrated)
         let new = try LedgerFile(path: "\(folder)/new.sqlite", durability: .process, lockTimeout: .seconds(5)).open()
-        let (expected, found) = try await (migrated.read(schema), new.read(schema))
+        let (expected, found) = try (migrated.read(schema), new.read(schema))
         #expect(found == expected)
         #expect(try await new.read(Schema.migrator.hasCompletedMigrations))
         try migrated.close()

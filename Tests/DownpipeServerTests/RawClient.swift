@@ -86,7 +86,9 @@
       switch payload.count {
       case ..<126: bytes.append(0x80 | UInt8(payload.count))
       case ..<65_536: bytes += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 255)]
-      default: bytes += [0x80 | 127] + (0..<8).reversed().map { UInt8(payload.count >> (8 * $0) & 255) }
+      default:
+        bytes.append(0x80 | 127)
+        withUnsafeBytes(of: UInt64(payload.count).bigEndian) { bytes += $0 }
       }
       return bytes + [0, 0, 0, 0] + payload
     }

@@ -37,11 +37,10 @@ struct LongQueue {
     let downloader = try await downloader(FirstRequest(), startsSuspended: true)
     let time = try await ContinuousClock().measure {
       for start in stride(from: 0, to: downloads, by: 5_000) {
-        let requests = (start..<min(start + 5_000, downloads)).compactMap { number in
-          URL(string: "https://host\(number % hosts).example/\(number)").map {
-            DownloadRequest(
-              $0, id: "\(number)", priority: Priority(Int16(number % 3)), tags: number % 2 == 0 ? ["even"] : [])
-          }
+        let requests = (start..<min(start + 5_000, downloads)).compactMap { number -> DownloadRequest? in
+          guard let url = URL(string: "https://host\(number % hosts).example/\(number)") else { return nil }
+          let tags: Set<String> = number % 2 == 0 ? ["even"] : []
+          return DownloadRequest(url, id: "\(number)", priority: Priority(Int16(number % 3)), tags: tags)
         }
         try await downloader.add(contentsOf: requests)
       }

@@ -15,12 +15,9 @@ enum LedgerLocation: Sendable, Hashable {
   init(_ text: String) throws(UsageError) {
     let isDatabase = ["postgres://", "postgresql://"].contains { text.lowercased().hasPrefix($0) }
     // Not shown: it may contain a password.
-    let isKeywords =
-      !text.contains("/")
-      && ["host", "hostaddr", "service", "dbname", "user", "password"].contains {
-        text.hasPrefix($0 + "=") || text.contains(" " + $0 + "=")
-      }
-    guard isDatabase || !isKeywords else {
+    let keywords = ["host", "hostaddr", "service", "dbname", "user", "password"]
+    let hasKeyword = keywords.contains { text.hasPrefix("\($0)=") || text.contains(" \($0)=") }
+    guard isDatabase || !hasKeyword || text.contains("/") else {
       throw UsageError("--ledger: write the address of a database as postgresql://user@host/database")
     }
     self = isDatabase ? .database(text) : .file(try Folder.absolutePath(text))

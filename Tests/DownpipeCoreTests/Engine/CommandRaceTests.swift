@@ -365,7 +365,7 @@ struct CommandRaceTests: EngineSuite {
     await faulty.calls(of: .exchange, atLeast: next)
     let shutdown = Task { await first.shutdown() }
     faulty.release()
-    await shutdown.value
+    _ = await shutdown.value
     #expect(source.readers == 0 && storage.openPartials == 0)
     source.release()
     let second = try await downloader(source)
