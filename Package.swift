@@ -163,10 +163,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     // The page that a server shows, in the program. No product.
-    .target(
-      name: "DownpipePage",
-      resources: ["index.html", "page.css", "page.js", "link.js", "lists.js", "add.js"].map { .embedInCode($0) },
-      swiftSettings: strict),
+    .target(name: "DownpipePage", dependencies: ["CPageFiles"], swiftSettings: strict),
+    .target(name: "CPageFiles", exclude: ["index.html", "page.css", "page.js", "link.js", "lists.js", "add.js"]),
     // Calls of the C library that Swift's module of it lacks, or that differ between the systems.
     .target(name: "CSystemCalls"),
     .systemLibrary(

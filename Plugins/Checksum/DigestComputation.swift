@@ -10,7 +10,8 @@ import DownpipeDigest
 /// let digest = computation.finalize()
 /// ```
 ///
-/// It is a value: a copy continues independently. Memory is constant, and `update` neither blocks nor fails.
+/// It is a value: a copy continues independently. Memory is constant, and `update` does not block. If libcrypto fails in the
+/// middle of a digest, the process ends.
 public struct DigestComputation: Sendable {
   /// The algorithm of the digest.
   public let algorithm: DigestAlgorithm

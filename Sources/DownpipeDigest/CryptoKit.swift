@@ -5,7 +5,7 @@
   struct HashState: Sendable {
     private var hash: any CryptoKit.HashFunction
 
-    // As that of libcrypto.
+    // Declared as that of libcrypto; CryptoKit has all functions.
     init(_ function: HashFunction) throws(DigestError) { hash = function.type.init() }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }

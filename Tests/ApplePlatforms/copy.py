@@ -23,7 +23,7 @@ COPIES = [
     ("Sources/DownpipeDigest", "Sources/DownpipeDigest", "macOS"),
     ("Tests/DownpipeDigestTests", "Tests/DigestTests", "macOS"),
     ("Sources/CCurl", "Sources/CCurl", "macOS"),
-    # The test kit needs SwiftNIO; these files do not.
+    # Of the test kit.
     ("Sources/DownpipeTesting/Fixtures/TemporaryFolder.swift", "Sources/Fixtures", "macOS"),
     ("Sources/DownpipeTesting/HTTPServer/RefusingPort.swift", "Sources/Fixtures", "macOS"),
     ("Sources/DownpipeTool/Run/DescriptorLimit.swift", "Sources/ToolProcess", "macOS"),
@@ -46,7 +46,8 @@ COPIES = [
 ]
 
 CONDITIONS = {
-    "canImport(Darwin)": True, "canImport(Network)": True, "canImport(CryptoKit)": True, "canImport(Glibc)": False, "canImport(Musl)": False,
+    "canImport(Darwin)": True, "canImport(Network)": True, "canImport(CryptoKit)": True,
+    "canImport(Glibc)": False, "canImport(Musl)": False,
     "canImport(FoundationNetworking)": False, "canImport(FoundationXML)": False, "os(Linux)": False,
 }  # fmt: skip
 # A module called Darwin would make SwiftPM's own code take this for a Mac.

@@ -1,8 +1,8 @@
 #ifndef DOWNPIPE_CSYSTEMCALLS_H
 #define DOWNPIPE_CSYSTEMCALLS_H
 
-// Calls on files and sockets that Swift's module of the C library lacks, or that differ between the systems. Each returns -1 after a
-// failure, and sets errno. No header of the C library is included: its types would be those of this module, too.
+// Calls on files and sockets that Swift's module of the C library lacks, or that differ between the systems. Each returns
+// -1 after a failure, and sets errno. No header of the C library is included: its types would be those of this module, too.
 
 // Sets the modification time and leaves the access time.
 int downpipe_set_modified(int descriptor, long long seconds, long nanoseconds);

@@ -39,6 +39,10 @@ final class ScriptedConnection {
   /// The request whose reply is being sent.
   private var request: ScriptedRequest?
   private var bytesPerSecond: Int?
+  /// The end of the last pause of a limited reply. The next one is counted from here, because the system wakes late.
+  private var paced = ContinuousClock.now
+  /// Whether the client wants no further reply.
+  private var isLast = false
   /// The remaining size of the request's body, which is read and dropped.
   private var unread = 0
 
@@ -102,11 +106,15 @@ final class ScriptedConnection {
     if case .request = waiting, !isClosed { advance() }
   }
 
-  /// Reads the next request, and asks the script for its steps; `false` if a part of it is missing.
-  private func readRequest() -> Bool {
+  private func skipBody() {
     let skipped = min(unread, received.count)
     received.removeFirst(skipped)
     unread -= skipped
+  }
+
+  /// Reads the next request, and asks the script for its steps; `false` if a part of it is missing.
+  private func readRequest() -> Bool {
+    skipBody()
     guard unread == 0, let end = received.firstRange(of: Self.endOfHead) else { return false }
     let head = Array(received[..<end.lowerBound])
     received.removeFirst(end.upperBound)
@@ -119,7 +127,7 @@ final class ScriptedConnection {
     bytesPerSecond = nil
     shared.received(request)
     steps = shared.script(request).steps[...]
-    if request.headers["Connection"]?.caseInsensitivelyEquals("close") == true { steps.append(.close) }
+    isLast = request.headers["Connection"]?.caseInsensitivelyEquals("close") == true
     return true
   }
 
@@ -127,10 +135,16 @@ final class ScriptedConnection {
   private func advance() {
     var left = Self.pieceSize
     while !isClosed {
-      guard left > 0 else { return waiting = .time(.now) }
+      guard left > 0 || steps.isEmpty else { return waiting = .time(.now) }
       guard let step = steps.popFirst() else {
         request = nil
-        if readRequest() { continue }
+        if isLast {
+          // Bytes that have not been read when it is closed would make the system drop those that have not been sent.
+          skipBody()
+          if unread == 0 { return isClosed = true }
+        } else if readRequest() {
+          continue
+        }
         return waiting = .request
       }
       switch step {
@@ -139,10 +153,10 @@ final class ScriptedConnection {
       case .content(let content, let range):
         if !sendPiece(content, range.clamped(to: 0..<content.size), &left) { return }
       case .delay(let duration): return waiting = .time(.now + duration)
-      case .throttle(let rate): bytesPerSecond = max(1, rate)
+      case .throttle(let rate): (bytesPerSecond, paced) = (max(1, rate), .now)
       case .hold(let gate):
         waiting = .gate
-        return gate.pass { [inbox, number] in inbox.post(.gateIsOpen(connection: number)) }
+        return gate.pass { [weak inbox, number] in inbox?.post(.gateIsOpen(connection: number)) }
       case .call(let body): body()
       case .close: isClosed = true
       case .reset:
@@ -177,7 +191,9 @@ final class ScriptedConnection {
     if count < bytes.count {
       waiting = .client(rest: bytes.dropFirst(count), pause: pause, stall: .now + Self.stallTime)
     } else if let pause {
-      waiting = .time(.now + pause)
+      // What a client has not taken for a while is not sent faster afterwards.
+      paced = max(paced, .now - Self.stallTime) + pause
+      waiting = .time(paced)
     } else {
       return true
     }

@@ -1,3 +1,4 @@
+import DownpipeCore
 public import Foundation
 import Synchronization
 
@@ -50,12 +51,13 @@ public final class ScriptedHTTPServer: Sendable {
   public let port: Int
   private let shared: Shared
   private let inbox: ServerInbox
-  private let hasEnded: Watched<Bool>
 
   /// State that the connections share.
   final class Shared: Sendable {
     fileprivate let state = Mutex(State())
     let script: Script
+    /// Whether the thread has ended.
+    let hasEnded = Monitor(false)
     /// Called when a connection ends during a reply.
     let onLoss: @Sendable (ScriptedRequest) -> Void
 
@@ -111,8 +113,8 @@ public final class ScriptedHTTPServer: Sendable {
     }
   }
 
-  private init(host: String, port: Int, shared: Shared, inbox: ServerInbox, hasEnded: Watched<Bool>) {
-    (self.host, self.port, self.shared, self.inbox, self.hasEnded) = (host, port, shared, inbox, hasEnded)
+  private init(host: String, port: Int, shared: Shared, inbox: ServerInbox) {
+    (self.host, self.port, self.shared, self.inbox) = (host, port, shared, inbox)
   }
 
   /// Starts a server on a free port.
@@ -144,13 +146,13 @@ public final class ScriptedHTTPServer: Sendable {
     _ script: @escaping Script
   ) async throws -> ScriptedHTTPServer {
     let listener = try ServerSocket.listening(host: host, port: port)
-    let (shared, inbox, hasEnded) = (Shared(script: script, onLoss: onLoss), try ServerInbox(), Watched(false))
+    let (shared, inbox) = (Shared(script: script, onLoss: onLoss), try ServerInbox())
     Thread.detachNewThread {
       var thread = ServerThread(listener: listener, inbox: inbox, shared: shared, sendBuffer: sendBuffer)
       thread.run()
-      hasEnded.update { $0 = true }
+      shared.hasEnded.update { $0 = true }
     }
-    return ScriptedHTTPServer(host: host, port: listener.port, shared: shared, inbox: inbox, hasEnded: hasEnded)
+    return ScriptedHTTPServer(host: host, port: listener.port, shared: shared, inbox: inbox)
   }
 
   /// The URL of a path with a leading slash and an optional query: `"/a?b=c"`.
@@ -197,11 +199,11 @@ public final class ScriptedHTTPServer: Sendable {
     try Task.checkCancellation()
   }
 
-  /// Closes every connection and ends the server's thread. A second call has no effect.
+  /// Closes every connection and ends the server's thread, also in a task that is cancelled. A second call has no effect.
   public func shutdown() async {
     shared.state.withLock { $0.isShutDown = true }
     inbox.post(.end)
-    await hasEnded.wait { $0 }
+    await shared.hasEnded.waitThroughCancellation { $0 }
   }
 }
 

@@ -30,19 +30,20 @@ final class ServerSocket: Sendable {
   /// - Throws: `DownloadError` with `.network` that names address and port.
   static func listening(host: String, port: Int) throws(DownloadError) -> ServerSocket {
     var hints = addrinfo()
-    hints.ai_flags = AI_PASSIVE
     hints.ai_protocol = Int32(IPPROTO_TCP)
     var addresses: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, String(port), &hints, &addresses) == 0, let address = addresses?.pointee else {
-      throw DownloadError(.network, "“\(host)” is no address of this machine")
+    let status = getaddrinfo(host, String(port), &hints, &addresses)
+    guard status == 0, let address = addresses?.pointee else {
+      throw DownloadError(.network, "cannot listen on \(host), port \(port): \(String(cString: gai_strerror(status)))")
     }
     defer { freeaddrinfo(addresses) }
-    let socket = ServerSocket(downpipe_socket(address.ai_family))
-    socket.set(SOL_SOCKET, SO_REUSEADDR, 1)
-    guard bind(socket.descriptor, address.ai_addr, address.ai_addrlen) == 0, listen(socket.descriptor, 1024) == 0 else {
-      throw DownloadError(.network, "cannot listen on \(host), port \(port): \(String(cString: strerror(errno)))")
+    let descriptor = downpipe_socket(address.ai_family)
+    if descriptor >= 0 {
+      let socket = ServerSocket(descriptor)
+      socket.set(SOL_SOCKET, SO_REUSEADDR, 1)
+      if bind(descriptor, address.ai_addr, address.ai_addrlen) == 0, listen(descriptor, 1024) == 0 { return socket }
     }
-    return socket
+    throw DownloadError(.network, "cannot listen on \(host), port \(port): \(String(cString: strerror(errno)))")
   }
 
   /// Makes two sockets that are connected with each other.

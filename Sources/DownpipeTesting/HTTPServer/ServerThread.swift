@@ -63,7 +63,7 @@ struct ServerThread {
     // poll(2) ignores negative descriptors.
     polled.append(pollfd(fd: acceptsAgain == nil ? listener.descriptor : -1, events: Int16(POLLIN), revents: 0))
     // In milliseconds, rounded up: rounded down it would look again and again until the time has come.
-    let pause = due.map { Int32(clamping: Int64((max(.zero, $0 - now) / .milliseconds(1)).rounded(.up))) }
+    let pause = due.map { Int32(min(Double(Int32.max), (max(.zero, $0 - now) / .milliseconds(1)).rounded(.up))) }
     let count = poll(&polled, nfds_t(polled.count), pause ?? -1)
     return polled.map { count > 0 ? $0.revents : 0 }
   }
