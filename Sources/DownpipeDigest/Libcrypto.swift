@@ -100,6 +100,7 @@
       return UInt(bitPattern: context)
     }
 
+    // Memory has run out, or a provider has stopped working. Going on would give a wrong digest.
     private static func fail(_ action: String) -> Never {
       fatalError("libcrypto cannot \(action): \(DigestError.lastReason)")
     }
