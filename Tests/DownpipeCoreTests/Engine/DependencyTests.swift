@@ -42,6 +42,8 @@ struct DependencyTests: EngineSuite {
     ])
     // No virtual time passes: nothing is polled.
     try await downloader.waitUntilIdle()
+    // Events reach an observer later than those who wait, but all of them before the shutdown has ended.
+    await downloader.shutdown()
     let events = observer.events.compactMap { event -> String? in
       switch event.kind {
       case .state(.transferring): "\(event.id) starts"
@@ -50,7 +52,6 @@ struct DependencyTests: EngineSuite {
       }
     }
     #expect(events == ["a starts", "a ends", "b starts", "b ends", "c starts", "c ends"])
-    await downloader.shutdown()
   }
 
   @Test("a download says live which dependency it waits for, and what that does")
@@ -214,9 +215,9 @@ struct DependencyTests: EngineSuite {
     let added = try await later.add(contentsOf: [request("b", after: ["a"]), request("a")])
     #expect(added.map(\.id) == ["b", "a"])
     try await later.waitUntilIdle()
+    await later.shutdown()
     #expect(
       observer.events.compactMap { $0.kind == .state(.transferring) ? $0.id : nil } == ["a", "b"])
-    await later.shutdown()
   }
 
   @Test("a download that gets a dependency during its run waits for it after the run")

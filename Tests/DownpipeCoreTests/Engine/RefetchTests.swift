@@ -277,11 +277,11 @@ struct RefetchTests: EngineSuite {
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(try await download.status.request.headStart == nil)
     #expect(source.requests.map(\.range) == [nil])
+    await downloader.shutdown()
     let told = observer.events.contains { event in
       if case .refused(let error) = event.kind { error.message.contains("/nowhere/at/all") } else { false }
     }
     #expect(told)
-    await downloader.shutdown()
   }
 
   private struct Verify: UniversalPostProcessor, DigestVerifying {
