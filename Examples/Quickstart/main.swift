@@ -25,7 +25,7 @@ let downloader = try await Downloader {
 let film = try await downloader.add(DownloadRequest(url, id: DownloadID(url), priority: .high))
 for await event in film.events {
   if case .progress(let progress) = event.kind { print(progress.formatted()) }
-  if case .state(.waiting(.gate(let reason))) = event.kind { print(reason) }
+  if case .state(.waiting(.gate(_, let text))) = event.kind { print(text) }
 }
 let artifact = try await film.value
 print("→", artifact.path ?? artifact.name)

@@ -2,14 +2,15 @@ package import DownpipeCore
 
 /// A reason to wait without its text, for labels.
 package enum WaitingKind: String, Hashable, Sendable, CaseIterable {
-  case turn, limit, gate, retry, missing, suspended, elsewhere, dependency
+  case turn, limit, gate, machine, retry, missing, suspended, elsewhere, dependency
 
   /// Creates the kind of a reason.
   package init(_ reason: WaitingReason) {
     switch reason {
-    case .turn: self = .turn
+    case .turn, .preempted: self = .turn
     case .limit: self = .limit
     case .gate: self = .gate
+    case .machine: self = .machine
     case .retry: self = .retry
     case .missing: self = .missing
     case .suspended: self = .suspended
@@ -23,8 +24,8 @@ extension WaitingReason {
   /// The error after which the download waits; `nil` if it waits for another reason.
   package var error: DownloadError? {
     switch self {
-    case .retry(_, let error), .missing(_, _, let error): error
-    case .turn, .limit, .gate, .suspended, .elsewhere, .dependency: nil
+    case .retry(_, let error), .missing(_, _, let error), .machine(let error): error
+    case .turn, .limit, .preempted, .gate, .suspended, .elsewhere, .dependency: nil
     }
   }
 }

@@ -44,7 +44,7 @@ struct QueueTests {
     let unstated = try await assets.get(Asset(url: try #require(URL(string: "https://example.org/unstated"))))
     _ = try await assets.get(asset(.userInitiated)).value
     for download in [silent, prefetch, unstated] {
-      let closed = DownloadState.waiting(.gate("WiFiOnly: the default route is over if0"))
+      let closed = DownloadState.waiting(.gate(id: "WiFiOnly", text: "WiFiOnly: the default route is over if0"))
       #expect(try await download.status.state == closed)
     }
     #expect(source.requests.map(\.url.lastPathComponent) == ["userInitiated"])
@@ -77,7 +77,7 @@ struct QueueTests {
         waiting.append(try await assets.get(test.asset(intent == .userInitiated ? "manual" : "\(intent)", intent)))
       }
       for download in waiting {
-        #expect(try await download.status.state == .waiting(.limit("3 of 3 downloads are running")))
+        #expect(try await download.status.state == .waiting(.limit(id: "Limits", text: "3 of 3 downloads are running")))
       }
       #expect(test.requested.count == 3)
       // Each end makes room for one.

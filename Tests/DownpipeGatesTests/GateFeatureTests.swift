@@ -14,7 +14,8 @@ struct GateFeatureTests {
     RouteTable([Route(IPAddress(family: .v4, bits: 0), length: 0, interface: "if0")], kinds: ["if0": kind])
   }
 
-  private static let overMobile = DownloadState.waiting(.gate("WiFiOnly: the default route is over if0"))
+  private static let overMobile = DownloadState.waiting(
+    .gate(id: "WiFiOnly", text: "WiFiOnly: the default route is over if0"))
 
   /// Routes that change, with the clock that the gate waits by.
   private struct Network {
@@ -76,7 +77,7 @@ struct GateFeatureTests {
     await wait(for: Self.overMobile, of: download)
     #expect(source.readers == 0)
     await network.change(to: RouteTable())
-    await wait(for: .waiting(.gate("WiFiOnly: there is no default route")), of: download)
+    await wait(for: .waiting(.gate(id: "WiFiOnly", text: "WiFiOnly: there is no default route")), of: download)
     await network.change(to: Self.table(.wifi))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(try await download.status.resumedFrom == 200_000)
@@ -116,7 +117,7 @@ struct GateFeatureTests {
       gate
     }
     let download = try await downloader.add(DownloadRequest("https://example.org/film"))
-    await wait(for: .waiting(.gate("Online: there is no default route")), of: download)
+    await wait(for: .waiting(.gate(id: "Online", text: "Online: there is no default route")), of: download)
     #expect(source.requests.isEmpty)
     await network.change(to: Self.table(.ethernet))
     #expect(storage.bytes(of: try await download.value) == bytes)

@@ -64,8 +64,8 @@ struct SessionGateTests {
     await source.held(atLeast: 1)
     sessions.logOut("user:anna")
     for await event in download.events {
-      if case .state(.waiting(.gate(let reason))) = event.kind {
-        #expect(reason == "SessionGate: user:anna is logged out")
+      if case .state(.waiting(.gate(let id, let text))) = event.kind {
+        #expect(id == "SessionGate" && text == "SessionGate: user:anna is logged out")
         break
       }
     }
@@ -76,7 +76,7 @@ struct SessionGateTests {
     let artifact = try await download.value
     #expect(storage.bytes(of: artifact) == bytes)
     #expect(try await download.status.resumedFrom == received)
-    let waiting = DownloadState.waiting(.gate("SessionGate: user:bert is logged out"))
+    let waiting = DownloadState.waiting(.gate(id: "SessionGate", text: "SessionGate: user:bert is logged out"))
     #expect(try await other.status.state == waiting)
     await downloader.shutdown()
   }

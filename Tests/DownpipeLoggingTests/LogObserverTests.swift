@@ -93,7 +93,8 @@ struct LogObserverTests {
     try await log(
       LogObserver(logger(), levels: .init(progress: .trace)),
       [
-        .state(.waiting(.gate("closed\u{1b}[31m"))), .state(.transferring), .state(.processing(step: "a\nb")),
+        .state(.waiting(.gate(id: "gate", text: "closed\u{1b}[31m"))), .state(.transferring),
+        .state(.processing(step: "a\nb")),
         .state(.failed(error)), .restarted(error), .refused(error), .attemptFailed(error),
         .redirected(to: "https://example.org/\n"), .linkRefreshed(to: "https://example.org/"),
         .stepFinished(name: "a\nb"), .removed,

@@ -22,7 +22,8 @@ struct TimelineTests {
   @Test func aDownloadHasWaitsAttemptsAndSteps() {
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let changes = changes([
-      (0, .state(.waiting(.turn))), (1, .state(.waiting(.limit("1 of 1")))), (2, .state(.waiting(.limit("2 of 2")))),
+      (0, .state(.waiting(.turn))), (1, .state(.waiting(.limit(id: "Limits", text: "1 of 1")))),
+      (2, .state(.waiting(.limit(id: "Limits", text: "2 of 2")))),
       (5, .state(.transferring)), (6, .started(attempt: 1, from: 0)), (7, .progress(TransferProgress(fetched: 500))),
       (8, .progress(TransferProgress(fetched: 800))), (9, .attemptFailed(error)),
       (9, .state(.waiting(.retry(at: later, after: error)))), (20, .state(.transferring)),
@@ -100,7 +101,8 @@ struct TimelineTests {
     var timeline = Timeline(capacity: 4)
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let kinds: [DownloadEvent.Kind] = [
-      .state(.waiting(.turn)), .state(.waiting(.gate("g"))), .state(.waiting(.retry(at: later, after: error))),
+      .state(.waiting(.turn)), .state(.waiting(.gate(id: "gate", text: "g"))),
+      .state(.waiting(.retry(at: later, after: error))),
       .state(.transferring), .state(.processing(step: "s")), .state(.paused), .state(.finished(artifact)),
       .state(.failed(error)), .state(.cancelled), .removed, .started(attempt: 1, from: 0), .attemptFailed(error),
       .restarted(error), .refused(error), .stepFinished(name: "s"), .stepFinished(name: "t"),

@@ -57,7 +57,7 @@ struct BoardLayoutTests {
   func bounds(_ columns: Int) {
     let states: [DownloadState] = [
       .transferring, .processing(step: "VerifyChecksum"),
-      .waiting(.gate("Online: 有線 no route " + String(repeating: "x", count: 99))),
+      .waiting(.gate(id: "Online", text: "Online: 有線 no route " + String(repeating: "x", count: 99))),
       .waiting(.retry(at: Samples.now, after: DownloadError(.network, String(repeating: "long ", count: 99)))),
     ]
     let files = states.flatMap { state in

@@ -141,7 +141,7 @@ struct FeederTests {
       DownloadState.paused, .waiting(.retry(at: Samples.now, after: error)),
       .waiting(.missing(.disk, until: Samples.now, after: error)),
     ] { #expect(Samples.status(state).isHeldBack) }
-    for state in [DownloadState.waiting(.turn), .waiting(.gate("night")), .transferring, .cancelled] {
+    for state in [DownloadState.waiting(.turn), .waiting(.gate(id: "gate", text: "night")), .transferring, .cancelled] {
       #expect(!Samples.status(state).isHeldBack)
     }
   }

@@ -117,7 +117,7 @@ struct JSONOutputTests {
     let line = try JSONDecoder().decode(
       Event.self, from: Data(StatusLine.progress(status, url: "u").utf8))
     #expect(line.event == "progress" && line.bytes == 1000 && line.bytesPerSecond == 500 && line.secondsRemaining == 3)
-    let unknown = Samples.status(.waiting(.gate("it is night")), speed: .infinity)
+    let unknown = Samples.status(.waiting(.gate(id: "gate", text: "it is night")), speed: .infinity)
     let waiting = try JSONDecoder().decode(
       Event.self, from: Data(StatusLine.state(unknown, url: "u").utf8))
     #expect(waiting.reason == "it is night" && waiting.total == nil)

@@ -12,14 +12,14 @@ struct StateNewsTests {
   private func retry(in seconds: Double) -> DownloadStatus {
     Samples.status(.waiting(.retry(at: Samples.now.addingTimeInterval(seconds), after: busy)))
   }
-  private let gate = Samples.status(.waiting(.gate("it is night")))
+  private let gate = Samples.status(.waiting(.gate(id: "gate", text: "it is night")))
 
   @Test("A state is news once, and again with another reason or time")
   func changes() {
     var news = StateNews()
     let statuses = [
       Samples.status(), Samples.status(received: 1), retry(in: 1800), retry(in: 1800.2), retry(in: 60), gate, gate,
-      Samples.status(.waiting(.turn)), Samples.status(.waiting(.limit("5 at once"))), gate,
+      Samples.status(.waiting(.turn)), Samples.status(.waiting(.limit(id: "Limits", text: "5 at once"))), gate,
     ]
     let isNews = statuses.map { news.isNews($0) }
     #expect(isNews == [true, false, true, false, true, true, false, true, false, true])

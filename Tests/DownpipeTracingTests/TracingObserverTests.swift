@@ -46,7 +46,7 @@ struct TracingObserverTests {
       events(
         try request(),
         [
-          (0, .state(.waiting(.gate("Online: no route")))), (3, .state(.transferring)),
+          (0, .state(.waiting(.gate(id: "Online", text: "Online: no route")))), (3, .state(.transferring)),
           (4, .started(attempt: 1, from: 0)), (4, .redirected(to: "https://cdn.example.org/")),
           (5, .progress(TransferProgress(fetched: 400))), (6, .attemptFailed(error)),
           (6, .state(.waiting(.retry(at: later, after: error)))), (16, .state(.transferring)),

@@ -17,13 +17,14 @@ struct SettingsTests {
       #expect(try await files.settings == Settings(atOnce: 2, allowsCellular: false))
       for name in ["a", "b", "c"] { try await files.add(test.url(name)) }
       for id in ["a", "b"] as [DownloadID] { try await files.waitForHeldBytes(of: id) }
-      _ = try await files.wait(for: "c", toBe: .waiting(.limit("2 of 2 downloads are running")))
+      _ = try await files.wait(for: "c", toBe: .waiting(.limit(id: "Limits", text: "2 of 2 downloads are running")))
       #expect(test.starts(of: "c").isEmpty)
       try await files.set { $0.atOnce = 3 }
       try await files.waitForHeldBytes(of: "c")
       try await files.set { $0.atOnce = 1 }
       for id in ["b", "c"] as [DownloadID] {
-        let file = try await files.wait(for: id, toBe: .waiting(.limit("1 of 1 download is running")))
+        let file = try await files.wait(
+          for: id, toBe: .waiting(.limit(id: "Limits", text: "1 of 1 download is running")))
         #expect(file?.progress.received == TestFiles.held)
       }
       #expect(try await files.downloader.status(of: "a")?.state == .transferring)
@@ -47,7 +48,7 @@ struct SettingsTests {
       for name in ["a", "b", "c"] { try await files.add(test.url(name)) }
       for id in ["a", "b"] as [DownloadID] { try await files.waitForHeldBytes(of: id) }
       try await files.set(excess: .finishes) { $0.atOnce = 1 }
-      _ = try await files.wait(for: "c", toBe: .waiting(.limit("2 of 1 download is running")))
+      _ = try await files.wait(for: "c", toBe: .waiting(.limit(id: "Limits", text: "2 of 1 download is running")))
       test.gate.open()
       try await files.downloader.waitUntilIdle()
     }
@@ -68,7 +69,8 @@ struct SettingsTests {
     await afar.source.held(atLeast: 1)
     // A running transfer stops …
     try await files.set { $0.allowsCellular = false }
-    let waits = DownloadState.waiting(.gate("Interfaces: the default route is over if0, which is denied"))
+    let waits = DownloadState.waiting(
+      .gate(id: "Interfaces", text: "Interfaces: the default route is over if0, which is denied"))
     let film = try await files.wait(for: "film", toBe: waits)
     #expect(film?.progress.received == 200_000)
     #expect(afar.source.readers == 0)
@@ -94,7 +96,8 @@ struct SettingsTests {
     try await files.add(FilesFromAfar.url)
     await afar.source.held(atLeast: 1)
     await afar.move(to: nil)
-    let film = try await files.wait(for: "film", toBe: .waiting(.gate("Online: there is no default route")))
+    let film = try await files.wait(
+      for: "film", toBe: .waiting(.gate(id: "Online", text: "Online: there is no default route")))
     #expect(film?.progress.received == 200_000)
     #expect(afar.source.readers == 0)
     await afar.move(to: .ethernet)

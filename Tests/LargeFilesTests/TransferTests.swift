@@ -66,7 +66,7 @@ struct TransferTests {
       }
       try await test.open(network: closed) { files in
         for (id, bytes) in [("a", TestFiles.held), ("b", TestFiles.held), ("c", 0)] as [(DownloadID, Int64)] {
-          let file = try await files.wait(for: id, toBe: .waiting(.gate("Network: not yet")))
+          let file = try await files.wait(for: id, toBe: .waiting(.gate(id: "Network", text: "Network: not yet")))
           #expect(file?.progress.received == bytes)
         }
         #expect(try await files.downloader.counts() == [.waiting: 3])

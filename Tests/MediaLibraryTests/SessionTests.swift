@@ -18,7 +18,7 @@ struct SessionTests {
       try await library.add(test.item("b", of: "bert"))
       try await library.waitForHeldBytes(of: "a")
       library.logOut("anna")
-      let waits = DownloadState.waiting(.gate("SessionGate: user:anna is logged out"))
+      let waits = DownloadState.waiting(.gate(id: "SessionGate", text: "SessionGate: user:anna is logged out"))
       let stopped = try await library.wait(for: "a") { $0.state == waits }
       #expect(stopped?.progress.received == TestMedia.held)
       #expect(try await library.running() == nil)
@@ -43,7 +43,7 @@ struct SessionTests {
         try await library.waitForHeldBytes(of: "a")
       }
       try await test.open(user: nil) { library in
-        let waits = DownloadState.waiting(.gate("SessionGate: user:anna is logged out"))
+        let waits = DownloadState.waiting(.gate(id: "SessionGate", text: "SessionGate: user:anna is logged out"))
         #expect(try await library.wait(for: "a") { $0.state == waits }?.progress.received == TestMedia.held)
         library.logIn("anna")
         _ = try await library.downloader.download("a")?.value

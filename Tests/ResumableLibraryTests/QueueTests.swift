@@ -14,7 +14,9 @@ struct QueueTests {
     try await films.open { library in
       for name in ["a", "b", "c"] { try await library.add(films.film(name)) }
       await films.gate.arrivals(2)
-      #expect(try await library.status(of: "c")?.state == .waiting(.limit("2 of 2 downloads are running")))
+      #expect(
+        try await library.status(of: "c")?.state == .waiting(.limit(id: "Limits", text: "2 of 2 downloads are running"))
+      )
       #expect(films.starts(of: "c").isEmpty)
       await library.setSlots(3)
       await films.gate.arrivals(3)
@@ -36,7 +38,7 @@ struct QueueTests {
       try await library.start("d")
       try await library.waitForHeldBytes(of: "d")
       let oldest = try #require(await library.status(of: "a"))
-      #expect(oldest.state == .waiting(.limit("2 of 2 downloads are running")))
+      #expect(oldest.state == .waiting(.limit(id: "Limits", text: "2 of 2 downloads are running")))
       #expect(oldest.progress.received == TestFilms.held)
       #expect(try await library.status(of: "b")?.state == .transferring)
       // Now b is the oldest running film, and then d, which was started manually itself.

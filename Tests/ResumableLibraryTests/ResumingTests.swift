@@ -131,7 +131,7 @@ struct ResumingTests {
     let network = ManualGate("Network", closed: "no connection")
     try await films.open(network: network) { library in
       try await library.add(films.film("a"))
-      let waits = DownloadState.waiting(.gate("Network: no connection"))
+      let waits = DownloadState.waiting(.gate(id: "Network", text: "Network: no connection"))
       let first = try await library.wait(for: "a") { _ in true }
       // Before its first rule a gate counts as closed, with another reason.
       guard case .waiting(.gate) = first?.state else { throw DownloadError(.invalidRequest, "\(first as Any)") }

@@ -80,7 +80,7 @@ struct Demonstration {
     print("Its transfers come back as waiting, and the settings were kept:\n  \(try await text()).")
     for name in FileServer.names {
       try await files.wait(for: DownloadID(name)) {
-        if case .waiting(.gate("Network: no connection")) = $0.state { true } else { false }
+        if case .waiting(.gate(id: "Network", text: "Network: no connection")) = $0.state { true } else { false }
       }
     }
     try await tell()

@@ -79,7 +79,7 @@ struct Demonstration {
     film.isDiscretionary = true
     try await library.add(film)
     try await wait("film-8") {
-      if case .waiting(.gate(let reason)) = $0.state { reason.hasPrefix("Power") } else { false }
+      if case .waiting(.gate(id: "Power", _)) = $0.state { true } else { false }
     }
     try await tell("film-8")
     timing.open()

@@ -74,13 +74,21 @@ extension DownloadState: CustomStringConvertible {
 }
 
 /// The reason why a download waits.
+///
+/// ``description`` is English text for people. An app that shows other texts switches over the cases, and over the `id` of
+/// ``gate(id:text:)`` and ``limit(id:text:)``, which it knows from its pipeline.
 public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   /// Other downloads go first. It starts when a slot is free.
   case turn
-  /// A limit is reached; the text says which one.
-  case limit(String)
-  /// A gate is closed; the text is the gate's reason.
-  case gate(String)
+  /// A limit is reached: the one of the admission policy with this ``Stage/id``. The text is the policy's, such as `3 of 3
+  /// downloads are running`.
+  case limit(id: String, text: String)
+  /// A gate is closed: the one with this ``Stage/id``. The text is the gate's, and begins with its name.
+  case gate(id: String, text: String)
+  /// The machine lacks something of its own, such as space or a folder, and pauses. One download tries again soon.
+  case machine(DownloadError)
+  /// Another download was started by hand in its place; see ``Preemption``. It starts when a slot is free.
+  case preempted(by: DownloadID)
   /// An attempt failed; the next one is due at a time.
   case retry(at: Date, after: DownloadError)
   /// A resource is missing. The download is tried again when the resource is available, and at the given time at the
@@ -112,8 +120,10 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .turn: "waiting for its turn"
-    case .limit(let what): what
-    case .gate(let what): what
+    case .limit(_, let text): text
+    case .gate(_, let text): text
+    case .machine(let error): error.reasonOfMachine
+    case .preempted(let id): "preempted by “\(id)”, which was started by hand"
     case .retry(_, let error): "trying again after: \(error.message)"
     case .missing(.network, _, let error): "waiting for the network: \(error.message)"
     case .missing(.disk, _, let error): "waiting for disk space: \(error.message)"

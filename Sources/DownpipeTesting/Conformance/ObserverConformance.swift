@@ -96,7 +96,8 @@ public struct ObserverConformance: Sendable {
     let artifact = Artifact(location: .memory([1, 2, 3]), name: "conformance.bin", size: .known(3))
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let states: [DownloadState] = [
-      .waiting(.turn), .waiting(.gate("conformance")), .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
+      .waiting(.turn), .waiting(.gate(id: "conformance", text: "conformance")),
+      .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
       .waiting(.dependency("conformance", .failed)), .transferring, .processing(step: "Conformance"), .paused,
       .failed(error), .cancelled, .finished(artifact),
     ]

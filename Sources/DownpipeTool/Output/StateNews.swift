@@ -33,7 +33,7 @@ extension DownloadStatus {
   /// What the download waits for, other than a free slot.
   var hindrance: WaitingReason? {
     switch state {
-    case .waiting(.turn), .waiting(.limit): nil
+    case .waiting(.turn), .waiting(.limit), .waiting(.preempted): nil
     case .waiting(let reason): reason
     default: nil
     }

@@ -75,7 +75,7 @@ struct AbandonedRunTests: EngineSuite {
     abandoned.gate.close("night")
     let again = try await abandoned.addAgain(url)
     await abandoned.goOn()
-    await abandoned.observer.wait { $0.last?.kind == .state(.waiting(.gate("FakeGate: night"))) }
+    await abandoned.observer.wait { $0.last?.kind == .state(.waiting(.gate(id: "FakeGate", text: "FakeGate: night"))) }
     abandoned.gate.open()
     #expect(storage.bytes(of: try await again.value) == bytes)
     await abandoned.downloader.shutdown()
@@ -152,9 +152,9 @@ struct AbandonedRunTests: EngineSuite {
     #expect(try await store.remove(.ids(["a"])) { _ in true } == 1)
     await downloader.engine.noteChangesByOthers()
     await faulty.calls(of: .records, atLeast: next)
-    #expect(await downloader.engine.hub.isWatched("a"))
+    #expect(downloader.engine.hub.isWatched("a"))
     // The next look finds out.
-    while await downloader.engine.hub.isWatched("a") { _ = await time.advanceToNextSleeper() }
+    while downloader.engine.hub.isWatched("a") { _ = await time.advanceToNextSleeper() }
     await downloader.shutdown()
   }
 }

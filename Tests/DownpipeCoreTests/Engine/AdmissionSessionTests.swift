@@ -67,7 +67,7 @@ struct AdmissionSessionTests: EngineSuite {
     var downloads: [Download] = []
     for id in ["a", "b", "c"] { downloads.append(try await downloader.add(DownloadRequest(url, id: DownloadID(id)))) }
     _ = try await downloads[0].value
-    #expect(try await downloads[1].status.state == .waiting(.limit("one start in a second")))
+    #expect(try await downloads[1].status.state == .waiting(.limit(id: "OneEachSecond", text: "one start in a second")))
     for download in downloads.dropFirst() {
       await time.sleeper(dueIn: .seconds(1), purpose: .dueTime)
       time.advance(by: .seconds(1))

@@ -58,7 +58,9 @@ struct BytesInFlightTests: EngineSuite {
     try await settle(downloader)
     // Two runs that start together ask in any order.
     #expect(Set(source.requests.map(\.id)) == ["d0", "d1"])
-    #expect(try await downloads[2].status.state == .waiting(.limit("9000 bytes are in flight")))
+    #expect(
+      try await downloads[2].status.state
+        == .waiting(.limit(id: "FakeAdmissionPolicy", text: "9000 bytes are in flight")))
     source.release()
     try await advancing { try await downloader.waitUntilIdle() }
     #expect(policy.questions.allSatisfy { $0.answer != .admitted || $0.running.bytes <= 10_000 })
@@ -100,7 +102,8 @@ struct BytesInFlightTests: EngineSuite {
     let second = try await downloader.add(requests[1])
     try await settle(downloader)
     #expect(source.requests.map(\.id) == ["d0"])
-    #expect(try await second.status.state == .waiting(.limit("9500 bytes are in flight")))
+    #expect(
+      try await second.status.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "9500 bytes are in flight")))
     source.release()
     _ = try await advancing { try await second.value }
     await downloader.shutdown()

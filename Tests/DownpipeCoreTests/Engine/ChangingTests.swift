@@ -61,7 +61,7 @@ struct ChangingTests: EngineSuite {
     }
     let second = try await downloader.add(some[1])
     try await settle(downloader)
-    #expect(try await second.status.state == .waiting(.limit("one video")))
+    #expect(try await second.status.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "one video")))
     source.release()
     #expect(try await first.value.name == "other.bin")
     _ = try await second.value

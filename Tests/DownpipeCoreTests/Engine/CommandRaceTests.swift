@@ -307,7 +307,8 @@ struct CommandRaceTests: EngineSuite {
     while !isSettled {
       let states = try await downloader.statuses().map(\.state)
       isSettled =
-        states.count { $0 == .transferring } == 2 && states.count { $0 == .waiting(.limit("2 of 2")) } == 3
+        states.count { $0 == .transferring } == 2
+        && states.count { $0 == .waiting(.limit(id: "FakeAdmissionPolicy", text: "2 of 2")) } == 3
       await Task.yield()
     }
     await source.held(atLeast: 2)
@@ -330,7 +331,9 @@ struct CommandRaceTests: EngineSuite {
     gate.close("night")
     try await settle(downloader)
     faulty.release()
-    while try await downloader.status(of: "d0")?.state != .waiting(.gate("FakeGate: night")) { await Task.yield() }
+    while try await downloader.status(of: "d0")?.state != .waiting(.gate(id: "FakeGate", text: "FakeGate: night")) {
+      await Task.yield()
+    }
     #expect(source.readers == 0)
     gate.open()
     await source.held(atLeast: 1)

@@ -59,8 +59,8 @@ struct CommandsByIDTests: EngineSuite {
     "A state reads as a person would say it",
     arguments: [
       (DownloadState.waiting(.turn), "waiting for its turn"),
-      (.waiting(.limit("3 of 3 downloads are running")), "waiting: 3 of 3 downloads are running"),
-      (.waiting(.gate("WiFiOnly: no Wi-Fi")), "waiting: WiFiOnly: no Wi-Fi"),
+      (.waiting(.limit(id: "Limits", text: "3 of 3 downloads are running")), "waiting: 3 of 3 downloads are running"),
+      (.waiting(.gate(id: "WiFiOnly", text: "WiFiOnly: no Wi-Fi")), "waiting: WiFiOnly: no Wi-Fi"),
       (.waiting(.suspended), "waiting: all downloads are suspended"),
       (.waiting(.dependency("a", .paused)), "waits for “a”, which is paused"),
       (.transferring, "downloading"),

@@ -21,7 +21,7 @@ struct DownloaderSchedulingTests: EngineSuite {
     let downloader = try await downloader(source, gates: [gate])
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await gate.watchers(atLeast: 1)
-    #expect(try await download.status.state == .waiting(.gate("Radio: off")))
+    #expect(try await download.status.state == .waiting(.gate(id: "Radio", text: "Radio: off")))
     gate.open()
     _ = try await download.value
     await downloader.shutdown()
@@ -37,7 +37,7 @@ struct DownloaderSchedulingTests: EngineSuite {
     await source.held(atLeast: 1)
     gate.close("cellular")
     let suspended = await observer.wait { events in
-      events.contains { $0.kind == .state(.waiting(.gate("FakeGate: cellular"))) }
+      events.contains { $0.kind == .state(.waiting(.gate(id: "FakeGate", text: "FakeGate: cellular"))) }
     }
     #expect(suspended)
     #expect(storage.partials.values.map(\.count) == [40_000])
@@ -91,7 +91,7 @@ struct DownloaderSchedulingTests: EngineSuite {
     await gate.watchers(atLeast: 1)
     gate.endWatching()
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
-    #expect(try await download.status.state == .waiting(.gate("at night")))
+    #expect(try await download.status.state == .waiting(.gate(id: "FakeGate", text: "at night")))
     await downloader.shutdown()
   }
 
@@ -154,7 +154,7 @@ struct DownloaderSchedulingTests: EngineSuite {
       let states = try await downloader.statuses().map(\.state)
       settled =
         states.filter { $0 == .transferring }.count == 3
-        && states.filter { $0 == .waiting(.limit("3 of 3")) }.count == 2
+        && states.filter { $0 == .waiting(.limit(id: "FakeAdmissionPolicy", text: "3 of 3")) }.count == 2
       await Task.yield()
     }
     source.release()

@@ -79,7 +79,7 @@ struct HangingLedgerTests: EngineSuite {
     try await command.value
     while try await downloader.status(of: "running")?.state.phase != .waiting { await Task.yield() }
     let state = try await downloader.status(of: "running")?.state
-    #expect(state == .waiting(.gate("FakeGate: away")))
+    #expect(state == .waiting(.gate(id: "FakeGate", text: "FakeGate: away")))
     await downloader.shutdown()
   }
 }

@@ -33,18 +33,18 @@ struct ReasonsTests: EngineSuite {
     try await downloader.add(contentsOf: requests(3))
     await source.held(atLeast: 1)
     // A limit is reached.
-    let limited = await sees(observer, "d2", .limit("1 of 1"))
+    let limited = await sees(observer, "d2", .limit(id: "FakeAdmissionPolicy", text: "1 of 1"))
     #expect(limited)
-    #expect(try await downloader.status(of: "d2")?.state == .waiting(.limit("1 of 1")))
+    #expect(try await downloader.status(of: "d2")?.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1")))
     // A gate closes.
     gate.close("no network")
-    let closed = await sees(observer, "d2", .gate("FakeGate: no network"))
+    let closed = await sees(observer, "d2", .gate(id: "FakeGate", text: "FakeGate: no network"))
     #expect(closed)
     // The gate opens again: the first download takes the slot, the others wait for the limit as before.
     let before = observer.events.count
     gate.open()
     await source.requests(atLeast: 2)
-    let again = await sees(observer, "d2", .limit("1 of 1"), after: before)
+    let again = await sees(observer, "d2", .limit(id: "FakeAdmissionPolicy", text: "1 of 1"), after: before)
     #expect(again)
     // Everything is suspended.
     await downloader.setSuspended(true)
@@ -74,7 +74,7 @@ struct ReasonsTests: EngineSuite {
       }
       return nil
     }
-    #expect(reason == .waiting(.limit("1 of 1")))
+    #expect(reason == .waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1")))
     source.release()
     await downloader.shutdown()
   }
@@ -104,6 +104,8 @@ struct ReasonsTests: EngineSuite {
     let requests = requests(4)
     for request in requests { source.script(request.url, .init(bytes)) }
     source.script(requests[2].url, .init(bytes).holding(after: 10_000))
+    // The first one ends no sooner than the others are being read.
+    let first = FakeSource([requests[0].url: [.init(bytes).holding(after: 10_000)]])
     let earlier = try await Downloader(options: options) {
       source
       FakeGate(.closed("not yet"))
@@ -114,6 +116,7 @@ struct ReasonsTests: EngineSuite {
     await earlier.shutdown()
     slow.hold(.records, .after)
     let downloader = try await Downloader(options: options) {
+      first
       source
       limit(1)
       observer
@@ -121,6 +124,7 @@ struct ReasonsTests: EngineSuite {
       slow
     }
     await slow.held(atLeast: 1)
+    first.release()
     for id in ["d0", "d1"] as [DownloadID] { _ = await observer.wait(for: id, toBe: .finished) }
     // The others wait for its slot, as those that have ended would, too.
     try await downloader.add(contentsOf: Array(requests.suffix(2)))
@@ -194,7 +198,7 @@ struct ReasonsTests: EngineSuite {
       }
       return nil
     }
-    #expect(reason == .waiting(.gate("FakeGate: no network")))
+    #expect(reason == .waiting(.gate(id: "FakeGate", text: "FakeGate: no network")))
     source.release()
     await downloader.shutdown()
   }
@@ -207,12 +211,12 @@ struct ReasonsTests: EngineSuite {
     await gate.watchers(atLeast: 1)
     var events = download.events.makeAsyncIterator()
     let first = await events.next()?.kind
-    #expect(first == .state(.waiting(.gate("Radio: off"))))
+    #expect(first == .state(.waiting(.gate(id: "Radio", text: "Radio: off"))))
     gate.close("no licence")
     var second = await events.next()?.kind
     // The loop may have heard of the gate's first rule after the watcher.
     if second == first { second = await events.next()?.kind }
-    #expect(second == .state(.waiting(.gate("FakeGate: no licence"))))
+    #expect(second == .state(.waiting(.gate(id: "FakeGate", text: "FakeGate: no licence"))))
     await downloader.shutdown()
   }
 
@@ -229,7 +233,7 @@ struct ReasonsTests: EngineSuite {
       try await settle(downloader)
       gate.close("\(round)")
       for await batch in changes {
-        if batch.statuses.contains(where: { $0.id == id && $0.state == .waiting(.gate(reason)) }) { break }
+        if batch.statuses.contains(where: { $0.id == id && $0.state == .waiting(.gate(id: "FakeGate", text: reason)) }) { break }
       }
     }
     await downloader.shutdown()

@@ -274,7 +274,7 @@ struct ResumeTests {
     await gate.watchers(atLeast: 1)
     var hasClosed = false
     for await event in download.events {
-      if event.kind == .state(.waiting(.gate("FakeGate: it is night"))) { break }
+      if event.kind == .state(.waiting(.gate(id: "FakeGate", text: "FakeGate: it is night"))) { break }
       if !hasClosed {
         hasClosed = true
         gate.close("it is night")

@@ -148,11 +148,15 @@ struct SettingsTests: EngineSuite {
     let downloader = try await downloader(source)
     try await add(1, to: downloader)
     let download = try #require(try await downloader.download("0"))
-    for await event in download.events where event.kind == .state(.waiting(.gate("WiFi: cellular"))) { break }
+    for await event in download.events where event.kind == .state(.waiting(.gate(id: "WiFi", text: "WiFi: cellular"))) {
+      break
+    }
     try await downloader.settings(Settings.self).update { $0.allowsCellular = true }
     await source.held(atLeast: 1)
     try await downloader.settings(Settings.self).update { $0.allowsCellular = false }
-    for await event in download.events where event.kind == .state(.waiting(.gate("WiFi: cellular"))) { break }
+    for await event in download.events where event.kind == .state(.waiting(.gate(id: "WiFi", text: "WiFi: cellular"))) {
+      break
+    }
     #expect(try await running(downloader) == 0)
     await downloader.shutdown()
   }

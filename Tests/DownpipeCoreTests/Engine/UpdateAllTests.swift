@@ -87,7 +87,8 @@ struct UpdateAllTests: EngineSuite {
     try await downloader.add(second)
     try await settle(downloader)
     #expect(source.readers == 1)
-    #expect(try await downloader.status(of: "d1")?.state == .waiting(.limit("one video")))
+    #expect(
+      try await downloader.status(of: "d1")?.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "one video")))
     #expect(try await downloader.pauseAll(.tag("video")) == 2, "the run is found by its new tag")
     await downloader.shutdown()
   }

@@ -1,7 +1,8 @@
 /// Why a run is stopped, by the engine or by itself.
 enum StopReason: Sendable, Hashable {
-  case gate(String)
-  case limit(String)
+  case gate(id: String, text: String)
+  case limit(id: String, text: String)
+  case preempted(by: DownloadID)
   case pause
   case pauseAll
   case restart
@@ -22,6 +23,7 @@ enum StopReason: Sendable, Hashable {
     switch self {
     case .gate: "gate"
     case .limit: "limit"
+    case .preempted: "preempted"
     case .pause: "pause"
     case .pauseAll: "pauseAll"
     case .restart: "restart"
@@ -39,8 +41,9 @@ enum StopReason: Sendable, Hashable {
   /// The state of the download after the run, and the event that brings its record there.
   var meaning: (DownloadState, Lifecycle.Event) {
     switch self {
-    case .gate(let what): (.waiting(.gate(what)), .suspended)
-    case .limit(let what): (.waiting(.limit(what)), .suspended)
+    case .gate(let id, let text): (.waiting(.gate(id: id, text: text)), .suspended)
+    case .limit(let id, let text): (.waiting(.limit(id: id, text: text)), .suspended)
+    case .preempted(let id): (.waiting(.preempted(by: id)), .suspended)
     case .suspend: (.waiting(.suspended), .suspended)
     case .shutdown, .lostLease, .leaseEnds, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
     case .pause: (.paused, .pause)

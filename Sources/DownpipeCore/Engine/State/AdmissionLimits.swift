@@ -59,17 +59,24 @@ struct AdmissionLimits: Sendable {
   }
 
   /// Why a download may not start beside others; `nil` if it may.
-  func refusal(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> String? {
-    admit(candidate, beside: running, at: now).reason
+  func refusal(
+    _ candidate: Candidate, beside running: RunningDownloads, at now: Duration
+  ) -> (id: String, text: String)? {
+    for limit in limits {
+      if let text = limit.session.admit(candidate, beside: running, at: now).reason { return (limit.id, text) }
+    }
+    return nil
   }
 
   /// Why a running download must stop for the others; `nil` if it may go on.
-  func stops(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> String? {
+  func stops(
+    _ candidate: Candidate, beside running: RunningDownloads, at now: Duration
+  ) -> (id: String, text: String)? {
     for limit in limits {
       let admission = limit.session.admit(candidate, beside: running, at: now)
       // A time until which no download starts does not end those that run.
       if case .wait = admission { continue }
-      if let reason = admission.reason { return reason }
+      if let text = admission.reason { return (limit.id, text) }
     }
     return nil
   }

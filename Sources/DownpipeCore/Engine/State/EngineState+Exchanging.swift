@@ -205,7 +205,7 @@ extension EngineState {
     stages.limits.started(record.candidate, at: instant.now)
     start(
       record, leasedAt: begin, for: location, isForced: true, exceedsLimits: victims.isEmpty, at: instant)
-    for run in victims { run.stop(.limit("preempted by “\(record.id)”, which was started by hand")) }
+    for run in victims { run.stop(.preempted(by: record.id)) }
     return victims
   }
 

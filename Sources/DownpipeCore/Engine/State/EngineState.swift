@@ -197,7 +197,7 @@ struct EngineState: Sendable {
     guard !gates.watched.isEmpty, context.options.sabotage != .runsPastGates, let candidate = slots.candidate(of: run),
       let reason = gates.reasonToStop(candidate)
     else { return }
-    run.stop(.gate(reason))
+    run.stop(.gate(id: reason.id, text: reason.text))
   }
 
   // MARK: The machine
@@ -250,7 +250,7 @@ struct EngineState: Sendable {
     for run in slots.ranked {
       guard let candidate = slots.candidate(of: run) else { continue }
       if let refusal = limits.stops(candidate, beside: admitted, at: instant.now) {
-        run.stop(.limit(refusal))
+        run.stop(.limit(id: refusal.id, text: refusal.text))
       } else {
         admitted.insert(candidate)
       }
@@ -268,9 +268,11 @@ struct EngineState: Sendable {
   /// Why a due download waits.
   func reason(for candidate: Candidate, at now: Duration) -> WaitingReason {
     if mode.isSuspended { return .suspended }
-    if let reason = health.reason { return .gate(reason) }
-    if let reason = gates.reason(for: candidate) { return .gate(reason) }
-    if let reason = stages.limits.refusal(candidate, beside: slots.counts, at: now) { return .limit(reason) }
+    if let fault = health.fault { return .machine(fault) }
+    if let gate = gates.reason(for: candidate) { return .gate(id: gate.id, text: gate.text) }
+    if let limit = stages.limits.refusal(candidate, beside: slots.counts, at: now) {
+      return .limit(id: limit.id, text: limit.text)
+    }
     return .turn
   }
 }

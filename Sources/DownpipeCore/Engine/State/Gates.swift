@@ -31,17 +31,17 @@ struct Gates: Sendable {
   var failure: DownloadError? { watched.lazy.compactMap(\.rule.failure).first }
 
   /// Why a download may not run; `nil` if all gates are open for it.
-  func reason(for candidate: Candidate) -> String? {
+  func reason(for candidate: Candidate) -> (id: String, text: String)? {
     for gate in watched {
-      if case .closed(let reason) = gate.rule.verdict(for: candidate) { return reason }
+      if case .closed(let text) = gate.rule.verdict(for: candidate) { return (gate.gate.id, text) }
     }
     return nil
   }
 
   /// Why a running download has to stop; `nil` if it may run. A new gate stops no download before its first report.
-  func reasonToStop(_ candidate: Candidate) -> String? {
+  func reasonToStop(_ candidate: Candidate) -> (id: String, text: String)? {
     for gate in watched where gate.hasReported {
-      if case .closed(let reason) = gate.rule.verdict(for: candidate) { return reason }
+      if case .closed(let text) = gate.rule.verdict(for: candidate) { return (gate.gate.id, text) }
     }
     return nil
   }

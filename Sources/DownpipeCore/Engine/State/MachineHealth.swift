@@ -13,9 +13,6 @@ struct MachineHealth: Sendable {
   private var end = Duration.zero
   private var pause = Duration.zero
 
-  /// Why downloads wait; `nil` while nothing is wrong.
-  var reason: String? { fault.map(\.reasonOfMachine) }
-
   func verdict(at now: Duration) -> Verdict {
     if fault == nil { .all } else if now < end || trial != nil { .none } else { .one }
   }

@@ -151,7 +151,7 @@ extension WaitingReason {
   /// Whether the download waits for a free slot only.
   var isFreeSlot: Bool {
     switch self {
-    case .turn, .limit: true
+    case .turn, .limit, .preempted: true
     default: false
     }
   }
@@ -159,7 +159,7 @@ extension WaitingReason {
   /// Whether the reason depends on other downloads, limits or gates, and is therefore not in the record.
   var dependsOnOthers: Bool {
     switch self {
-    case .turn, .limit, .gate, .suspended, .dependency: true
+    case .turn, .limit, .preempted, .gate, .machine, .suspended, .dependency: true
     case .retry, .missing, .elsewhere: false
     }
   }

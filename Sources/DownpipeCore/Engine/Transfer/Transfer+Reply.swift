@@ -125,7 +125,7 @@ extension Transfer {
     guard reply.body.file != nil, run.read({ $0.checkpoint.ranges.prefixLength }) == before else { return false }
     if let error = error as? DownloadError { return Self.ofTheDevice.contains(error.code) }
     return switch run.stopReason {
-    case .gate, .limit, .pause, .pauseAll, .shutdown, .suspend, .leaseEnds: error is CancellationError
+    case .gate, .limit, .preempted, .pause, .pauseAll, .shutdown, .suspend, .leaseEnds: error is CancellationError
     default: false
     }
   }

@@ -87,7 +87,7 @@ struct OutcomeTests {
     var record = try record(isProcessing: false)
     let (failures, before) = (record.consecutiveFailures, record.error)
     let state = apply(.failed(fault, .giveBack), to: &record, hasRefresher: false)
-    #expect(state == .waiting(.gate("this machine pauses: no folder")))
+    #expect(state == .waiting(.machine(fault)))
     #expect(record.phase == .waiting && record.owner == nil && record.notBefore == nil)
     #expect(record.attempts == 0 && record.consecutiveFailures == failures && record.error == before)
     #expect(record.checkpoint.ranges.prefixLength == 40)
@@ -143,7 +143,9 @@ struct OutcomeTests {
   // MARK: Stopped
 
   private static let reasons: [(StopReason, DownloadState)] = [
-    (.gate("shut"), .waiting(.gate("shut"))), (.limit("2 of 2"), .waiting(.limit("2 of 2"))),
+    (.gate(id: "gate", text: "shut"), .waiting(.gate(id: "gate", text: "shut"))),
+    (.limit(id: "Limits", text: "2 of 2"), .waiting(.limit(id: "Limits", text: "2 of 2"))),
+    (.preempted(by: "b"), .waiting(.preempted(by: "b"))),
     (.suspend, .waiting(.suspended)), (.shutdown, .waiting(.turn)), (.lostLease, .waiting(.turn)),
     (.leaseEnds, .waiting(.turn)),
     (.tooSlow(DownloadError(.timedOut, "slow")), .waiting(.turn)), (.pause, .paused), (.cancel, .cancelled),

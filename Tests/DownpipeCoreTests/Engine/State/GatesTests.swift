@@ -20,7 +20,7 @@ struct GatesTests {
   @Test("before a gate's first report no download starts and none is stopped")
   func beforeTheFirstReport() {
     let gates = Gates([FakeGate(name: "WiFi")])
-    #expect(gates.reason(for: candidate) == "WiFi: has not reported yet")
+    #expect(gates.reason(for: candidate)?.text == "WiFi: has not reported yet")
     #expect(gates.reasonToStop(candidate) == nil)
     #expect(gates.isClosedForAll)
   }
@@ -43,8 +43,8 @@ struct GatesTests {
     var gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
     _ = gates.report(.open, of: 1)
     _ = gates.report(.closed("night"), of: 2)
-    #expect(gates.reason(for: candidate) == "night")
-    #expect(gates.reasonToStop(candidate) == "night")
+    #expect(gates.reason(for: candidate)?.text == "night")
+    #expect(gates.reasonToStop(candidate)?.text == "night")
     _ = gates.report(.open, of: 2)
     #expect(gates.reason(for: candidate) == nil)
     #expect(!gates.isClosedForAll)
@@ -53,7 +53,7 @@ struct GatesTests {
   @Test func aGateThatDecidesForEachIsNotClosedForAll() {
     var gates = Gates([FakeGate()])
     _ = gates.report(.each { $0.host == "one.example" ? .closed("not this one") : .open }, of: 1)
-    #expect(gates.reasonToStop(candidate) == "not this one")
+    #expect(gates.reasonToStop(candidate)?.text == "not this one")
     #expect(gates.reasonToStop(Candidate(host: "two.example")) == nil)
     #expect(!gates.isClosedForAll)
     #expect(gates.rules.count == 1)

@@ -68,9 +68,9 @@ struct LeaseSelectorTests {
   @Test func theFirstRefusalIsTheReason() {
     let limits = AdmissionLimits([limit(1), FakeAdmissionPolicy { _, _ in .refused("never") }])
     var running = RunningDownloads()
-    #expect(limits.refusal(Candidate(), beside: running, at: .zero) == "never")
+    #expect(limits.refusal(Candidate(), beside: running, at: .zero)?.text == "never")
     running.insert(Candidate())
-    #expect(limits.refusal(Candidate(), beside: running, at: .zero) == "1")
+    #expect(limits.refusal(Candidate(), beside: running, at: .zero)?.text == "1")
     #expect(AdmissionLimits([]).refusal(Candidate(), beside: running, at: .zero) == nil)
   }
 }

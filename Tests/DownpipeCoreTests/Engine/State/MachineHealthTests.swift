@@ -8,7 +8,7 @@ struct MachineHealthTests {
   func pausesGrow() {
     var health = MachineHealth()
     #expect(health.verdict(at: .zero) == .all)
-    #expect(health.reason == nil)
+    #expect(health.fault == nil)
     var now = Duration.zero
     for seconds in [5, 10, 20, 40, 80, 160, 300, 300] {
       let end = health.failed("trial", fault, at: now)
@@ -19,7 +19,7 @@ struct MachineHealthTests {
       #expect(health.verdict(at: end) == .none)
       now = end
     }
-    #expect(health.reason == "this machine pauses: the folder cannot be written")
+    #expect(health.fault == fault)
     health.ended("trial", isFinished: true)
     #expect(health.verdict(at: now) == .all)
     #expect(health.failed("trial", fault, at: now) == now + .seconds(5))

@@ -16,11 +16,12 @@ struct WaitingReasonsTests {
     var asked: [String] = []
     let changed = reasons.takeChanged { candidate in
       asked.append(candidate.host)
-      return candidate == one ? .limit("full") : .turn
+      return candidate == one ? .limit(id: "Limits", text: "full") : .turn
     }
     #expect(Set(changed) == Set((0..<10).map { DownloadID("a\($0)") }))
     #expect(asked.sorted() == ["one", "two"])
-    #expect(reasons.takeChanged { $0 == one ? .limit("full") : .turn }.isEmpty, "it has been published")
+    #expect(
+      reasons.takeChanged { $0 == one ? .limit(id: "Limits", text: "full") : .turn }.isEmpty, "it has been published")
     #expect(reasons.takeChanged(followingQueue: false) { _ in .turn }.isEmpty, "the limit does not matter")
   }
 
