@@ -41,7 +41,7 @@
       let templates = try TemporaryFolder()
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .fail(.max, fault))
-      await Sweep("\(fault), \(setup)", calls: calls, usually: 8).run { number, story in
+      await Sweep("\(fault), \(setup)", calls: calls, usually: 4).run { number, story in
         let bench = try CrashBench(setup, ledger: template)
         let pace = Pace()
         let disk = FaultyDisk(.fail(number, fault), pace: pace)
@@ -85,7 +85,7 @@
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
       var resumed = 0
-      await Sweep("dead, \(setup)", calls: calls, usually: 20).run { number, story in
+      await Sweep("dead, \(setup)", calls: calls, usually: 10).run { number, story in
         let bench = try CrashBench(setup, ledger: template)
         let wasAdded = try await Self.die(bench, at: number, &story)
         if try await Self.recover(bench, wasAdded: wasAdded) > 0 { resumed += 1 }
@@ -99,7 +99,7 @@
       let templates = try TemporaryFolder()
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
-      await Sweep("no power, \(loss), \(setup)", calls: calls, usually: 12).run { number, story in
+      await Sweep("no power, \(loss), \(setup)", calls: calls, usually: 6).run { number, story in
         let bench = try CrashBench(setup, ledger: template)
         let medium = bench.medium()
         let wasAdded = try await Self.die(bench, at: number, medium: medium, &story)
@@ -157,7 +157,7 @@
       let watched = try WatchedFolder(first.ledgerFolder, on: disk)
       await (try await first.start(disk, pace: pace)).shutdown(waitingAtMost: nil)
       watched.end()
-      await Sweep("new ledger, \(losesPower ? "no power" : "dead"), \(setup)", calls: disk.count, usually: 8)
+      await Sweep("new ledger, \(losesPower ? "no power" : "dead"), \(setup)", calls: disk.count, usually: 4)
         .run { number, story in
           let bench = try CrashBench(setup, ledger: nil)
           let medium = losesPower ? bench.medium() : nil

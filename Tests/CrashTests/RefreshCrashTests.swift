@@ -170,7 +170,7 @@
       let bench = try await Bench(setup)
       let calls = try await Self.disturb(bench, .nothing, insists: true).count
       try await bench.checkFinished()
-      await Sweep("dead, \(setup)", calls: calls, usually: 8).run { number, story in
+      await Sweep("dead, \(setup)", calls: calls, usually: 4).run { number, story in
         let bench = try await Bench(setup)
         let disk = try await Self.disturb(bench, .stop(number), insists: false)
         story.append(disk.hit.map { "dead at \($0)" } ?? "not dead")
@@ -184,7 +184,7 @@
     @Test("one call fails", arguments: setups.filter { $0.durability == .power }, [FaultyDisk.Fault.broken, .full])
     func oneCallFails(_ setup: Setup, _ fault: FaultyDisk.Fault) async throws {
       let calls = try await Self.disturb(try await Bench(setup), .fail(.max, fault), insists: true).count
-      await Sweep("\(fault), \(setup)", calls: calls, usually: 4).run { number, story in
+      await Sweep("\(fault), \(setup)", calls: calls, usually: 2).run { number, story in
         let bench = try await Bench(setup)
         let disk = try await Self.disturb(bench, .fail(number, fault), insists: true)
         story.append(disk.hit.map { "\($0)" } ?? "nothing failed")

@@ -63,9 +63,13 @@
     }
 
     static func crc32(_ bytes: [UInt8]) -> UInt32 {
-      ~bytes.reduce(~0 as UInt32) { crc, byte in
-        (0..<8).reduce(crc ^ UInt32(byte)) { value, _ in value >> 1 ^ (value & 1 == 1 ? 0xEDB8_8320 : 0) }
-      }
+      var crc = ~0 as UInt32
+      for byte in bytes { crc = crc >> 8 ^ remainders[Int(UInt8(truncatingIfNeeded: crc) ^ byte)] }
+      return ~crc
+    }
+
+    private static let remainders = (0..<256 as Range<UInt32>).map { byte in
+      (0..<8).reduce(byte) { value, _ in value >> 1 ^ (value & 1 == 1 ? 0xEDB8_8320 : 0) }
     }
   }
 #endif

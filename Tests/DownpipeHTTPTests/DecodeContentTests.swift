@@ -109,12 +109,13 @@
     private static func stored(count: Int) -> [UInt8] {
       var bytes: [UInt8] = []
       var left = count
+      let zeros = [UInt8](repeating: 0, count: 65_535)
       while left > 0 {
         let length = min(left, 65_535)
         left -= length
         let (low, high) = (UInt8(length & 255), UInt8(length >> 8))
         bytes += [left == 0 ? 1 : 0, low, high, ~low, ~high]
-        bytes.append(contentsOf: repeatElement(0, count: length))
+        bytes += zeros[..<length]
       }
       return bytes
     }

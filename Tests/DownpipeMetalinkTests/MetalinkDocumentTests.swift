@@ -299,7 +299,7 @@ struct MetalinkDocumentTests {
           + "<hash>\(Self.sha1)</hash></pieces><url priority=\"1\">http://a.test/</url><![CDATA[x]]></file>"
       ).utf8)
     var generator = SeededGenerator(seed: 11)
-    for _ in 0..<2000 {
+    for _ in 0..<LongForm.count(300, long: 2000) {
       var bytes = sample
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
         bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)

@@ -136,7 +136,7 @@
     }
 
     @Test func `an upload ends whole at a storage that slows it down at each step`() async throws {
-      let bytes = randomBytes((10 << 20) + 7)
+      let bytes = DownloadFixtures.pattern(size: (10 << 20) + 7)
       let stored = Mutex<[Int: Int]>([:])
       try await withScriptedServer { request in
         // Each request is refused the first time.

@@ -19,7 +19,7 @@
 
     @Test func `ranges and conditions`() async throws {
       let bucket = try await TestBucket()
-      let content = randomBytes(100_000)
+      let content = DownloadFixtures.pattern(size: 100_000)
       try await bucket.put("a b/ü.bin", content)
       let session = try await S3Source(bucket.configuration()).start(in: SourceContext())
       let url = try #require(URL(string: "s3://\(bucket.name)/a%20b/%C3%BC.bin"))
@@ -33,7 +33,7 @@
       #expect(part.coverage == .range(10..<20, total: .known(100_000)))
       #expect(try await read(part) == Array(content[10..<20]))
       #expect(try await session.open(SourceRequest(url: url, condition: validator)).coverage == .none(.notModified))
-      try await bucket.put("a b/ü.bin", randomBytes(100_000, seed: 2))
+      try await bucket.put("a b/ü.bin", DownloadFixtures.pattern(size: 100_000, seed: 2))
       let error = await #expect(throws: DownloadError.self) {
         _ = try await session.open(SourceRequest(url: url, range: RequestedRange(from: 10), validator: validator))
       }
@@ -61,7 +61,7 @@
     @Test func `from one bucket into another by a downloader`() async throws {
       let bucket = try await TestBucket()
       let target = try await TestBucket()
-      let content = randomBytes(20 << 20)
+      let content = DownloadFixtures.pattern(size: 20 << 20)
       try await bucket.put("big.bin", content)
       let folder = try TemporaryFolder()
       let downloader = try await Downloader {

@@ -71,15 +71,4 @@
     /// The requests that the server has logged for parts of this bucket.
     func partsSent() throws -> Int { try server.partsSent(to: name) }
   }
-
-  func randomBytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
-    var state = seed
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count)
-    while bytes.count < count {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      withUnsafeBytes(of: state.byteSwapped) { bytes.append(contentsOf: $0.prefix(min(8, count - bytes.count))) }
-    }
-    return bytes
-  }
 #endif

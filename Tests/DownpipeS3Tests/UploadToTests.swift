@@ -62,7 +62,7 @@
     func `a file of any size becomes an object, and the artifact is its URL`(count: Int) async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let bytes = randomBytes(count)
+      let bytes = DownloadFixtures.pattern(size: count)
       let step = UploadTo(try bucket.bucket("2026/ü +&'"))
       let result = try await step.process(try file(bytes, in: folder), in: try context())
       #expect(result.artifact.remoteURL?.absoluteString == "s3://\(bucket.name)/2026/%C3%BC%20%2B%26%27/film.bin")
@@ -74,7 +74,7 @@
       let folder = try TemporaryFolder()
       for count in [1000, 6 << 20] {
         let bucket = try await TestBucket()
-        let bytes = randomBytes(count)
+        let bytes = DownloadFixtures.pattern(size: count)
         let input = try file(bytes, in: folder)
         let step = UploadTo(try bucket.bucket())
         _ = try await step.process(input, in: try context())
@@ -86,18 +86,19 @@
         _ = try await UploadTo(try bucket.bucket(), onExisting: .replace).process(input, in: try context())
         #expect(try await bucket.bytes("film.bin") == bytes)
         // What an earlier fetch of the same download has uploaded.
-        let other = try file(randomBytes(count, seed: 2), named: "film.bin", in: folder)
+        let other = try file(DownloadFixtures.pattern(size: count, seed: 2), named: "film.bin", in: folder)
         let earlier = Artifact(
           location: .remote(try #require(URL(string: "s3://\(bucket.name)/film.bin"))), name: "film.bin")
         _ = try await step.process(other, in: try context(replaces: earlier))
-        #expect(try await bucket.bytes("film.bin") == randomBytes(count, seed: 2))
+        #expect(try await bucket.bytes("film.bin") == DownloadFixtures.pattern(size: count, seed: 2))
       }
     }
 
     @Test func `a file with companions is refused before anything is uploaded`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let input = try file(randomBytes(1000), in: folder).withCompanion(at: folder.path("x"), suffix: ".png")
+      let input = try file(DownloadFixtures.pattern(size: 1000), in: folder).withCompanion(
+        at: folder.path("x"), suffix: ".png")
       await #expect {
         _ = try await UploadTo(try bucket.bucket()).process(input, in: try context())
       } throws: { ($0 as? DownloadError)?.code == .processing }
@@ -107,7 +108,7 @@
     @Test func `the next run sends only the parts that the storage does not have`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let bytes = randomBytes(23 << 20)
+      let bytes = DownloadFixtures.pattern(size: 23 << 20)
       let notes = Notes()
       let step = UploadTo(try bucket.bucket())
       // A process that ends while its follower sends the first three parts of five.
@@ -138,7 +139,7 @@
     @Test func `a step without its follower continues the upload`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let bytes = randomBytes(17 << 20)
+      let bytes = DownloadFixtures.pattern(size: 17 << 20)
       let notes = Notes()
       let step = UploadTo(try bucket.bucket())
       let follower = try #require(step.follower(in: try context(notes, following: bytes)))
@@ -155,7 +156,7 @@
     @Test func `an upload that was aborted begins again`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let bytes = randomBytes(11 << 20)
+      let bytes = DownloadFixtures.pattern(size: 11 << 20)
       let notes = Notes()
       let step = UploadTo(try bucket.bucket())
       let follower = try #require(step.follower(in: try context(notes, following: bytes)))
@@ -171,7 +172,7 @@
     @Test func `what the storage refuses is told with what to do`() async throws {
       let bucket = try await TestBucket()
       let folder = try TemporaryFolder()
-      let input = try file(randomBytes(1000), in: folder)
+      let input = try file(DownloadFixtures.pattern(size: 1000), in: folder)
       func code(_ change: (inout S3.Configuration) -> Void, _ url: String? = nil) async throws -> DownloadError.Code? {
         let target = try S3(url ?? "s3://\(bucket.name)", bucket.configuration(change))
         do {
@@ -206,7 +207,7 @@
       let step = UploadTo(try bucket.bucket())
       let url = try #require(URL(string: "s3://\(bucket.name)/film.bin"))
       try await bucket.put("film.bin", [1, 2, 3])
-      let input = try file(randomBytes(1000), in: folder)
+      let input = try file(DownloadFixtures.pattern(size: 1000), in: folder)
       let earlier = Artifact(location: .remote(url), name: "film.bin")
       let error = await #expect(throws: DownloadError.self) {
         _ = try await step.process(input, in: try context(replaces: earlier))
@@ -243,7 +244,7 @@
         .refusal(403, "AccessDenied")
       }
       let folder = try TemporaryFolder()
-      let bytes = randomBytes(30 << 20)
+      let bytes = DownloadFixtures.pattern(size: 30 << 20)
       let step = try step(server)
       let size = Int64(bytes.count)
       let follower = try #require(step.follower(in: try context(following: bytes)))
@@ -260,7 +261,7 @@
     @Test func `a pause does not wait for a storage that does not answer`() async throws {
       let gate = ServerGate()
       let server = try await storage { ScriptedReply([.hold(gate)]) }
-      let bytes = randomBytes(30 << 20)
+      let bytes = DownloadFixtures.pattern(size: 30 << 20)
       let follower = try #require(try step(server).follower(in: try context(following: bytes)))
       try await follow(follower, bytes[...])
       try await server.until { $0.requests.contains { $0.method == "PUT" } }

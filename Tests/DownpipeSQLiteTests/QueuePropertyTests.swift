@@ -18,7 +18,7 @@
       try await withFolder { folder in
         let policy = Self.policies[index]
         try await QueueProperties(ledger: { SQLiteLedger("\(folder)/\(DownloadID()).sqlite") }) { policy }
-          .run(seeds: 0..<10)
+          .run(seeds: 0..<LongForm.count(4, long: 10))
       }
     }
   }

@@ -14,7 +14,7 @@ struct QueuePropertyTests {
   private func check(
     _ policy: any SchedulingPolicy, bound: (@Sendable (RankingContext) -> Duration?)? = nil
   ) async throws {
-    try await QueueProperties(bound: bound, limits: limits) { policy }.run(seeds: 0..<40)
+    try await QueueProperties(bound: bound, limits: limits) { policy }.run(seeds: 0..<LongForm.count(10, long: 40))
   }
 
   @Test func fifo() async throws { try await check(FIFO()) { _ in .zero } }

@@ -25,11 +25,8 @@
       let tailSize = Int(min(size, Int64(Self.recordSize + 0xFFFF)))
       let tailStart = size - Int64(tailSize)
       let tail = try Self.read(bytes, tailSize, at: tailStart)
-      // The last one, as libarchive takes it: an earlier one might be read here only.
-      guard tail.count >= Self.recordSize,
-        let index = (0...tail.count - Self.recordSize).reversed().first(where: { index in
-          tail[index...].starts(with: [0x50, 0x4B, 5, 6])
-        }), index + Self.recordSize + Self.number(tail, index + 20, 2) <= tail.count
+      guard let index = Self.lastRecord(in: tail),
+        index + Self.recordSize + Self.number(tail, index + 20, 2) <= tail.count
       else { return nil }
       let position = tailStart + Int64(index)
       var count = Int64(Self.number(tail, index + 10, 2))
@@ -139,6 +136,17 @@
       let got = try block.withUnsafeMutableBytes { try bytes.read(into: $0, at: offset) }
       block.removeLast(count - got)
       return block
+    }
+
+    /// Where the record at the end of the directory begins: the last one, as libarchive takes it, because an earlier one
+    /// might be read here only.
+    private static func lastRecord(in tail: [UInt8]) -> Int? {
+      var index = tail.count - recordSize
+      while index >= 0 {
+        if tail[index] == 0x50, tail[index + 1] == 0x4B, tail[index + 2] == 5, tail[index + 3] == 6 { return index }
+        index -= 1
+      }
+      return nil
     }
 
     private static func number(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> Int {

@@ -87,17 +87,20 @@ package final class ConformanceReport: Sendable {
 
   private let suite: String
   private let exclusions: [ConformanceExclusion]
+  private let only: Set<String>?
   private let limit: Duration
   private let time: any TimeSource
   private let state = Mutex(State())
 
-  /// Starts a run. A rule that takes longer than `limit` counts as broken.
+  /// Starts a run. A rule that takes longer than `limit` counts as broken. With `only`, other rules are not checked.
   package init(
-    _ suite: String, excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .hangLimit,
+    _ suite: String, excluding exclusions: [ConformanceExclusion] = [], only: Set<String>? = nil,
+    limit: Duration = .hangLimit,
     time: any TimeSource = SystemTime()
   ) {
     self.suite = suite
     self.exclusions = exclusions
+    self.only = only
     self.limit = limit
     self.time = time
   }
@@ -116,7 +119,7 @@ package final class ConformanceReport: Sendable {
     _ body: @escaping @Sendable () async throws -> Void
   ) async {
     state.withLock { $0.rules.append(rule) }
-    guard applies, !exclusions.contains(where: { $0.rule == rule }) else { return }
+    guard applies, only?.contains(rule) != false, !exclusions.contains(where: { $0.rule == rule }) else { return }
     let isFounded = state.withLock { state in
       let needed = state.foundations.union(foundations)
       let isFounded = !state.broken.contains { needed.contains($0.rule) } && needed.isDisjoint(with: state.unchecked)

@@ -15,6 +15,8 @@ import Foundation
   let limit: Duration
   let damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)?
   let openAhead: (@Sendable (any Ledger, Duration) async throws -> any LedgerStore)?
+  /// The rules to check; `nil` for all.
+  package var only: Set<String>?
 
   /// Creates a suite.
   ///
@@ -44,7 +46,7 @@ import Foundation
   ///
   /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
-    let report = ConformanceReport("LedgerConformance", excluding: exclusions, limit: limit)
+    let report = ConformanceReport("LedgerConformance", excluding: exclusions, only: only, limit: limit)
     await checkOpening(report)
     await checkAdding(report)
     await checkMerging(report)

@@ -65,7 +65,7 @@ public final class FakePartial: Partial {
     try withBytes { stored in
       let start = Int(offset)
       if stored.bytes.count < start {
-        stored.bytes.append(contentsOf: repeatElement(0, count: start - stored.bytes.count))
+        stored.bytes.append(contentsOf: [UInt8](repeating: 0, count: start - stored.bytes.count))
       }
       let overlap = min(stored.bytes.count - start, chunk.count)
       stored.bytes.replaceSubrange(start..<(start + overlap), with: chunk)
@@ -97,7 +97,7 @@ public final class FakePartial: Partial {
       if excess > 0 {
         stored.bytes.removeLast(excess)
       } else {
-        stored.bytes.append(contentsOf: repeatElement(0, count: -excess))
+        stored.bytes.append(contentsOf: [UInt8](repeating: 0, count: -excess))
       }
     }
   }

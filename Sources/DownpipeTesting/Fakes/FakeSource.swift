@@ -74,15 +74,18 @@ public final class FakeSource: Source, SourceSession {
     /// FNV-1a over words of eight bytes: the same bytes have the same tag in every process.
     private static func fingerprint(_ bytes: [UInt8]) -> String {
       var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-      bytes.withUnsafeBytes { memory in
-        var index = 0
-        while memory.count - index >= 8 {
-          let word = UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-          hash = (hash ^ word) &* 0x100_0000_01B3
-          index += 8
+      let words = bytes.count / 8
+      // A plain loop over plain pointers: unoptimized builds hash many megabytes, too.
+      bytes.withUnsafeBufferPointer { memory in
+        memory.baseAddress?.withMemoryRebound(to: UInt64.self, capacity: words) { pointer in
+          var index = 0
+          while index < words {
+            hash = (hash ^ UInt64(littleEndian: pointer[index])) &* 0x100_0000_01B3
+            index += 1
+          }
         }
-        for byte in memory[index...] { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
       }
+      for byte in bytes[(words * 8)...] { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
       return String(hash ^ UInt64(bytes.count), radix: 16)
     }
 

@@ -129,7 +129,7 @@ struct RateSharesTests {
     func use(at now: Int) -> Int64 { share.map { now < $0.end ? $0.speed : 0 } ?? 0 }
   }
 
-  @Test("At no instant do all workers together use more than the rate", arguments: 0..<200)
+  @Test("At no instant do all workers together use more than the rate", arguments: 0..<LongForm.count(20, long: 200))
   func neverMoreThanTheRate(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let rate = Int64.random(in: 1...1_000, using: &generator)
@@ -186,7 +186,9 @@ struct RateSharesTests {
     #expect(most > 0)
   }
 
-  @Test("Four rounds after the wants have last changed, the shares are max-min fair", arguments: 0..<200)
+  @Test(
+    "Four rounds after the wants have last changed, the shares are max-min fair",
+    arguments: 0..<LongForm.count(20, long: 200))
   func fairAfterAWhile(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let rate = Int64.random(in: 1...2_000, using: &generator)

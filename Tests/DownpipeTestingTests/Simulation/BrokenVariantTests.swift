@@ -194,8 +194,12 @@ extension BrokenVariant {
 
 @Suite(.endsHangs) struct BrokenVariantTests {
   static let strategies: [SchedulingStrategy] = [.randomWalk, .priorities(changes: 3)]
+  /// Each variant with one strategy, in the long form with both.
+  static let cases = BrokenVariant.all.enumerated().flatMap { index, variant in
+    (LongForm.isSelected ? strategies : [strategies[index % strategies.count]]).map { (variant, $0) }
+  }
 
-  @Test(arguments: BrokenVariant.all, strategies)
+  @Test(arguments: cases)
   func `a defect is found, and the same seed passes without it`(
     _ variant: BrokenVariant, _ strategy: SchedulingStrategy
   ) async throws {

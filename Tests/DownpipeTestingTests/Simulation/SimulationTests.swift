@@ -33,7 +33,7 @@ struct SeedRange: Sendable, CustomTestStringConvertible {
 
   /// The number of seeds of all ranges.
   private static var count: Int {
-    ProcessInfo.processInfo.environment["DOWNPIPE_SIMULATION_SEEDS"].flatMap(Int.init) ?? 700
+    ProcessInfo.processInfo.environment["DOWNPIPE_SIMULATION_SEEDS"].flatMap(Int.init) ?? 350
   }
 
   /// The most seeds of a range, so that the last ones do not run alone.

@@ -32,7 +32,7 @@ struct SegmentFaultTests: EngineSuite {
     }
   }
 
-  @Test(arguments: 0..<40)
+  @Test(arguments: 0..<LongForm.count(10, long: 40))
   func itEnds(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let faults = (0..<Int.random(in: 1...8, using: &random)).map { _ in script(&random) }
@@ -42,7 +42,7 @@ struct SegmentFaultTests: EngineSuite {
   }
 
   /// The URL is asked for the missing bytes only, although the last error of its transfer was one of the mirror's ranges.
-  @Test(arguments: 0..<40)
+  @Test(arguments: 0..<LongForm.count(10, long: 40))
   func wrongRangesOfAMirrorSayNothingAboutTheURL(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let faults = (0..<Int.random(in: 1...2, using: &random)).map { _ in FakeSource.Script.status(404) }
