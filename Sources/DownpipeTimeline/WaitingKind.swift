@@ -7,8 +7,8 @@ package enum WaitingKind: String, Hashable, Sendable, CaseIterable {
   /// Creates the kind of a reason.
   package init(_ reason: WaitingReason) {
     switch reason {
-    case .turn, .preempted: self = .turn
-    case .limit: self = .limit
+    case .turn: self = .turn
+    case .limit, .preempted: self = .limit
     case .gate: self = .gate
     case .machine: self = .machine
     case .retry: self = .retry
@@ -24,8 +24,8 @@ extension WaitingReason {
   /// The error after which the download waits; `nil` if it waits for another reason.
   package var error: DownloadError? {
     switch self {
-    case .retry(_, let error), .missing(_, _, let error), .machine(let error): error
-    case .turn, .limit, .preempted, .gate, .suspended, .elsewhere, .dependency: nil
+    case .retry(_, let error), .missing(_, _, let error): error
+    case .turn, .limit, .preempted, .gate, .machine, .suspended, .elsewhere, .dependency: nil
     }
   }
 }

@@ -247,8 +247,8 @@
         try await download.resume()
         var reason = ""
         for await event in download.events {
-          guard case .state(.waiting(.machine(let fault))) = event.kind else { continue }
-          reason = fault.message
+          guard case .state(.waiting(.machine(_, let text))) = event.kind else { continue }
+          reason = text
           break
         }
         #expect(reason.lowercased().contains("read-only"), "\(reason)")

@@ -76,18 +76,20 @@ extension DownloadState: CustomStringConvertible {
 /// The reason why a download waits.
 ///
 /// ``description`` is English text for people. An app that shows other texts switches over the cases, and over the `id` of
-/// ``gate(id:text:)`` and ``limit(id:text:)``, which it knows from its pipeline.
+/// ``gate(id:text:)`` and ``limit(id:text:)``, which are those of its pipeline's stages.
 public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   /// Other downloads go first. It starts when a slot is free.
   case turn
-  /// A limit is reached: the one of the admission policy with this ``Stage/id``. The text is the policy's, such as `3 of 3
-  /// downloads are running`.
+  /// A limit is reached: the one of the admission policy with this ``Stage/id``, which is `DefaultLimit` for a pipeline
+  /// without a policy. The text is the policy's, such as `3 of 3 downloads are running`.
   case limit(id: String, text: String)
-  /// A gate is closed: the one with this ``Stage/id``. The text is the gate's, and begins with its name.
+  /// A gate is closed: the one with this ``Stage/id``. The text is the gate's, and by convention begins with its name.
   case gate(id: String, text: String)
-  /// The machine lacks something of its own, such as space or a folder, and pauses. One download tries again soon.
-  case machine(DownloadError)
-  /// Another download was started by hand in its place; see ``Preemption``. It starts when a slot is free.
+  /// The machine lacks something of its own, such as space or a folder, and pauses; see ``DownloadError/scope-swift.property``.
+  /// One download tries again soon.
+  case machine(code: DownloadError.Code, text: String)
+  /// Another download was started by hand in its place; see ``Preemption``. Only the event of the stop says so: later the
+  /// reason is the limit, or the turn.
   case preempted(by: DownloadID)
   /// An attempt failed; the next one is due at a time.
   case retry(at: Date, after: DownloadError)
@@ -122,7 +124,7 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
     case .turn: "waiting for its turn"
     case .limit(_, let text): text
     case .gate(_, let text): text
-    case .machine(let error): error.reasonOfMachine
+    case .machine(_, let text): text
     case .preempted(let id): "preempted by “\(id)”, which was started by hand"
     case .retry(_, let error): "trying again after: \(error.message)"
     case .missing(.network, _, let error): "waiting for the network: \(error.message)"

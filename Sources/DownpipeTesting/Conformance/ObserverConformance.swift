@@ -97,7 +97,8 @@ public struct ObserverConformance: Sendable {
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let states: [DownloadState] = [
       .waiting(.turn), .waiting(.gate(id: "conformance", text: "conformance")),
-      .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
+      .waiting(.limit(id: "conformance", text: "conformance")), .waiting(.machine(code: .noSpace, text: "conformance")),
+      .waiting(.preempted(by: "conformance")), .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
       .waiting(.dependency("conformance", .failed)), .transferring, .processing(step: "Conformance"), .paused,
       .failed(error), .cancelled, .finished(artifact),
     ]

@@ -2,10 +2,9 @@ import Synchronization
 
 /// Common fixtures for tests of downloads.
 public enum DownloadFixtures {
-  /// The patterns so far, the longest one of each seed.
+  /// The longest pattern so far of each seed, as far as they fit: tests ask for the same ones again and again.
   private static let patterns = Mutex<[UInt64: [UInt8]]>([:])
-  /// The size up to which they are kept, and the number of seeds.
-  private static let (largestKept, mostKept) = (8 << 20, 16)
+  private static let mostBytesKept = 32 << 20
 
   /// Pseudo-random bytes that depend only on the seed, so that a comparison detects misplaced, duplicated and missing
   /// bytes. A shorter pattern is a prefix of a longer one.
@@ -20,13 +19,16 @@ public enum DownloadFixtures {
     }
     let new = make(size, seed)
     patterns.withLock { patterns in
-      guard size <= largestKept, patterns.count < mostKept || patterns[seed] != nil else { return }
+      let kept = patterns[seed]?.count ?? 0
+      // Another thread may have made a longer one.
+      guard kept < size, patterns.values.reduce(size - kept, { $0 + $1.count }) <= mostBytesKept else { return }
       patterns[seed] = new
     }
     return new
   }
 
-  private static func make(_ size: Int, _ seed: UInt64) -> [UInt8] {
+  /// Makes a pattern of at least one byte.
+  static func make(_ size: Int, _ seed: UInt64) -> [UInt8] {
     var generator = SeededGenerator(seed: seed)
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       let memory = UnsafeMutableRawBufferPointer(buffer)

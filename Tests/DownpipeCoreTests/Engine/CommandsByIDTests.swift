@@ -61,6 +61,8 @@ struct CommandsByIDTests: EngineSuite {
       (DownloadState.waiting(.turn), "waiting for its turn"),
       (.waiting(.limit(id: "Limits", text: "3 of 3 downloads are running")), "waiting: 3 of 3 downloads are running"),
       (.waiting(.gate(id: "WiFiOnly", text: "WiFiOnly: no Wi-Fi")), "waiting: WiFiOnly: no Wi-Fi"),
+      (.waiting(.machine(code: .noSpace, text: "this machine pauses: full")), "waiting: this machine pauses: full"),
+      (.waiting(.preempted(by: "a")), "waiting: preempted by “a”, which was started by hand"),
       (.waiting(.suspended), "waiting: all downloads are suspended"),
       (.waiting(.dependency("a", .paused)), "waits for “a”, which is paused"),
       (.transferring, "downloading"),

@@ -105,7 +105,7 @@ struct ReasonsTests: EngineSuite {
     for request in requests { source.script(request.url, .init(bytes)) }
     source.script(requests[2].url, .init(bytes).holding(after: 10_000))
     // The first one ends no sooner than the others are being read.
-    let first = FakeSource([requests[0].url: [.init(bytes).holding(after: 10_000)]])
+    let first = FakeSource([requests[0].url: [.init(bytes).holding(after: 10_000)]], name: "first")
     let earlier = try await Downloader(options: options) {
       source
       FakeGate(.closed("not yet"))
@@ -229,11 +229,11 @@ struct ReasonsTests: EngineSuite {
       let id = DownloadID("d\(round)")
       try await downloader.add(DownloadRequest(url, id: id))
       let changes = downloader.changes(every: .zero)
-      let reason = "FakeGate: \(round)"
+      let closed = DownloadState.waiting(.gate(id: "FakeGate", text: "FakeGate: \(round)"))
       try await settle(downloader)
       gate.close("\(round)")
       for await batch in changes {
-        if batch.statuses.contains(where: { $0.id == id && $0.state == .waiting(.gate(id: "FakeGate", text: reason)) }) { break }
+        if batch.statuses.contains(where: { $0.id == id && $0.state == closed }) { break }
       }
     }
     await downloader.shutdown()

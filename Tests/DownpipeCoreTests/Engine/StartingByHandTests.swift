@@ -50,8 +50,11 @@ struct StartingByHandTests: EngineSuite {
     let downloader = try await downloader(source)
     let downloads = try await downloader.add(contentsOf: requests(4))
     await source.held(atLeast: 2)
+    var events = downloads[0].events.makeAsyncIterator()
+    _ = await events.next()
     #expect(try await downloader.start("d3", preempting: .oldest))
     await source.requests(atLeast: 3)
+    while let event = await events.next(), event.kind != .state(.waiting(.preempted(by: "d3"))) {}
     _ = try await waitFor(.waiting, downloads[0])
     #expect(try await downloads[0].status.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "2 of 2")))
     #expect(try await downloads[0].status.progress.received == 10_000)

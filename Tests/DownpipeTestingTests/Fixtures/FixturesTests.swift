@@ -1,7 +1,8 @@
-import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
+
+@testable import DownpipeTesting
 
 @Suite(.endsHangs)
 struct FixturesTests {
@@ -9,6 +10,8 @@ struct FixturesTests {
     let long = DownloadFixtures.pattern(size: 1001)
     for size in [-1, 0, 1, 7, 8, 9, 1000] {
       #expect(DownloadFixtures.pattern(size: size) == Array(long.prefix(max(0, size))))
+      // Not a part of the kept one.
+      if size > 0 { #expect(DownloadFixtures.make(size, 1) == Array(long.prefix(size))) }
     }
     #expect(DownloadFixtures.pattern(size: 100, seed: 2) != Array(long.prefix(100)))
     #expect(Set(long).count > 200)

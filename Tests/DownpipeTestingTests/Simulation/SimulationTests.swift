@@ -4,7 +4,7 @@ import HangLimit
 import Synchronization
 import Testing
 
-/// Simulates whole downloaders: 630 seeds that are the same each time, and 70 new ones. `.ci/long simulate` has 100,000.
+/// Simulates whole downloaders: 315 seeds that are the same each time, and 35 new ones. `.ci/long simulate` has 100,000.
 ///
 /// `DOWNPIPE_SIMULATION_SEEDS` is another number of seeds in total, `DOWNPIPE_SIMULATION_SEED` a single one, and
 /// `DOWNPIPE_SIMULATION_REPORT` the path of a file for the report.

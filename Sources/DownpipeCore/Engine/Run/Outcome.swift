@@ -96,7 +96,7 @@ enum Outcome: Sendable {
   private static func giveBack(_ record: inout DownloadRecord, _ error: DownloadError) -> DownloadState {
     record.apply(.suspended)
     record.attempts = max(0, record.attempts - 1)
-    return .waiting(.machine(error))
+    return .waiting(WaitingReason(machine: error))
   }
 
   private static func stop(_ record: inout DownloadRecord, _ reason: StopReason) -> DownloadState {

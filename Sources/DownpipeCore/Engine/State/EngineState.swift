@@ -268,7 +268,7 @@ struct EngineState: Sendable {
   /// Why a due download waits.
   func reason(for candidate: Candidate, at now: Duration) -> WaitingReason {
     if mode.isSuspended { return .suspended }
-    if let fault = health.fault { return .machine(fault) }
+    if let fault = health.fault { return WaitingReason(machine: fault) }
     if let gate = gates.reason(for: candidate) { return .gate(id: gate.id, text: gate.text) }
     if let limit = stages.limits.refusal(candidate, beside: slots.counts, at: now) {
       return .limit(id: limit.id, text: limit.text)

@@ -42,6 +42,11 @@ struct MachineHealth: Sendable {
   mutating func receives() { (fault, trial) = (nil, nil) }
 }
 
+extension WaitingReason {
+  /// Creates the reason of all downloads that wait after a fault of the machine, whichever of them has found it.
+  init(machine fault: DownloadError) { self = .machine(code: fault.code, text: fault.reasonOfMachine) }
+}
+
 extension DownloadError {
   /// Why downloads wait after a fault of the machine.
   package var reasonOfMachine: String { "this machine pauses: \(message)" }

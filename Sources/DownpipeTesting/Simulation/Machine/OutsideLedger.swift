@@ -1,5 +1,5 @@
 @_spi(Ledger) public import DownpipeCore
-public import Foundation
+import Foundation
 
 /// A ledger outside of the simulation, such as one in a file or at a server: each of its calls is one step.
 ///

@@ -1,4 +1,4 @@
-public import DownpipeCore
+import DownpipeCore
 
 /// The history of a simulated world; see ``Simulation/timeline(of:)`` and ``SimulationFailure/timeline``.
 public struct SimulationTimeline: Sendable, CustomStringConvertible {

@@ -87,7 +87,7 @@ struct OutcomeTests {
     var record = try record(isProcessing: false)
     let (failures, before) = (record.consecutiveFailures, record.error)
     let state = apply(.failed(fault, .giveBack), to: &record, hasRefresher: false)
-    #expect(state == .waiting(.machine(fault)))
+    #expect(state == .waiting(.machine(code: .permission, text: "this machine pauses: no folder")))
     #expect(record.phase == .waiting && record.owner == nil && record.notBefore == nil)
     #expect(record.attempts == 0 && record.consecutiveFailures == failures && record.error == before)
     #expect(record.checkpoint.ranges.prefixLength == 40)

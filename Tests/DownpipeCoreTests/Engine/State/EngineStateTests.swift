@@ -8,7 +8,9 @@ import Testing
 /// The decisions of the engine, without a task: messages in every order.
 @Suite(.endsHangs)
 struct EngineStateTests {
-  @Test("Every order of up to seven messages for two downloads keeps the invariants", arguments: [1, 2])
+  @Test(
+    "Every order of up to six messages (seven in the long form) for two downloads keeps the invariants",
+    arguments: [1, 2])
   func everyOrder(limit: Int) async throws {
     let model = try await StateModel.Setup(limit: limit)
     let length = LongForm.count(6, long: 7)
