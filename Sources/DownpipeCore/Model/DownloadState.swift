@@ -85,7 +85,7 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   case limit(id: String, text: String)
   /// A gate is closed: the one with this ``Stage/id``. The text is the gate's, and by convention begins with its name.
   case gate(id: String, text: String)
-  /// The machine lacks something of its own, such as space or a folder, and pauses; see ``DownloadError/scope-swift.property``.
+  /// The machine lacks something of its own, such as space or a folder, and pauses; see ``DownloadError/Scope/machine``.
   /// One download tries again soon.
   case machine(code: DownloadError.Code, text: String)
   /// Another download was started by hand in its place; see ``Preemption``. Only the event of the stop says so: later the
