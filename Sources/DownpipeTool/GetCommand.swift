@@ -3,7 +3,7 @@ import Downpipe
 import Foundation
 
 /// `downpipe get`: downloads files.
-struct GetCommand: AsyncParsableCommand {
+struct GetCommand: AsyncParsableCommand, NetworkCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",
     abstract: "Download files.",
@@ -14,7 +14,9 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "Options for finished files") var steps: StepOptions
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
+  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
+  @OptionGroup(title: "TLS options") var tls: TLSOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Options for another server") var handOver: HandOverOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
@@ -37,8 +39,8 @@ struct GetCommand: AsyncParsableCommand {
     let plan = try input.plan()
     let refused = [
       (input.dryRun, "--dry-run"), (input.metalink, "--metalink"), (input.refresh != nil, "--refresh"),
-      (input.priority != nil, "--priority"), (network.logIn.user != nil, "--user"),
-      (network.logIn.bearer != nil, "--bearer"), (steps.isAnyGiven, "an option for finished files"),
+      (input.priority != nil, "--priority"), (logIn.user != nil, "--user"),
+      (logIn.bearer != nil, "--bearer"), (steps.isAnyGiven, "an option for finished files"),
       (gates.settings != GateSettings(), "an option for when to download"), (folder.ledger != nil, "--ledger"),
     ]
     if let option = refused.first(where: \.0)?.1 {

@@ -4,7 +4,7 @@ import DownpipeAppleResumeData
 import Foundation
 
 /// `downpipe import-resume-data`: resumes a download of Apple's URLSession.
-struct ImportResumeDataCommand: AsyncParsableCommand {
+struct ImportResumeDataCommand: AsyncParsableCommand, NetworkCommand {
   static let configuration = CommandConfiguration(
     commandName: "import-resume-data",
     abstract: "Resume a download that URLSession started.",
@@ -27,7 +27,9 @@ struct ImportResumeDataCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
+  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
+  @OptionGroup(title: "TLS options") var tls: TLSOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {

@@ -3,12 +3,11 @@ import Downpipe
 import Foundation
 
 /// A command that runs downloads of an existing ledger.
-protocol LedgerRunCommand: AsyncParsableCommand {
+protocol LedgerRunCommand: AsyncParsableCommand, NetworkCommand {
   var folder: LedgerOptions { get }
   var outside: OutsideOptions { get }
   var programs: ProgramOptions { get }
   var transfer: TransferOptions { get }
-  var network: NetworkOptions { get }
   var gates: GateOptions { get }
   var reporting: OutputOptions { get }
 }

@@ -2,11 +2,25 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
+/// A command that asks servers.
+///
+/// It has the three groups itself: a group of groups costs four times as much to parse in debug builds, in which the parser
+/// checks each group with each of those that contain it.
+protocol NetworkCommand {
+  var connection: ConnectionOptions { get }
+  var logIn: LogInOptions { get }
+  var tls: TLSOptions { get }
+}
+
+extension NetworkCommand {
+  var network: NetworkOptions { NetworkOptions(connection: connection, logIn: logIn, tls: tls) }
+}
+
 /// All options about servers, and how to reach them.
-struct NetworkOptions: ParsableArguments {
-  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
-  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
-  @OptionGroup(title: "TLS options") var tls: TLSOptions
+struct NetworkOptions {
+  let connection: ConnectionOptions
+  let logIn: LogInOptions
+  let tls: TLSOptions
 
   /// Reads passwords, and warns of what the options give up.
   ///

@@ -18,7 +18,9 @@ struct RetryCommand: LedgerRunCommand {
   @OptionGroup var outside: OutsideOptions
   @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
+  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
+  @OptionGroup(title: "TLS options") var tls: TLSOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 

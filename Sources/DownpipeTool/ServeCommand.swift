@@ -5,7 +5,7 @@ import DownpipeServer
 import Foundation
 
 /// `downpipe serve`: runs downloads that clients of aria2 add.
-struct ServeCommand: AsyncParsableCommand {
+struct ServeCommand: AsyncParsableCommand, NetworkCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
     abstract: "Run downloads that clients add: a server for programs that drive aria2.",
@@ -23,7 +23,9 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var outside: OutsideOptions
   @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
+  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
+  @OptionGroup(title: "TLS options") var tls: TLSOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Options for clients") var clients: ClientOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions

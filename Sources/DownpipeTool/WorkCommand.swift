@@ -3,7 +3,7 @@ import Downpipe
 import Foundation
 
 /// `downpipe work`: runs downloads of a ledger until it is told to stop.
-struct WorkCommand: AsyncParsableCommand {
+struct WorkCommand: AsyncParsableCommand, NetworkCommand {
   static let configuration = CommandConfiguration(
     commandName: "work",
     abstract: "Run downloads of a ledger, also later ones, until a signal.",
@@ -21,7 +21,9 @@ struct WorkCommand: AsyncParsableCommand {
   @OptionGroup var outside: OutsideOptions
   @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
-  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Connection options") var connection: ConnectionOptions
+  @OptionGroup(title: "Options for logging in") var logIn: LogInOptions
+  @OptionGroup(title: "TLS options") var tls: TLSOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 

@@ -12,8 +12,14 @@ import Testing
 struct NetworkOptionTests {
   private static let pin = "sha256//" + String(repeating: "A", count: 43) + "="
 
+  private struct Arguments: ParsableArguments, NetworkCommand {
+    @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var logIn: LogInOptions
+    @OptionGroup var tls: TLSOptions
+  }
+
   private func settings(_ arguments: [String]) throws -> NetworkSettings {
-    try NetworkOptions.parse(arguments).settings(for: .standard)
+    try Arguments.parse(arguments).network.settings(for: .standard)
   }
 
   @Test("Without options, the source's defaults apply")
@@ -132,7 +138,7 @@ struct NetworkOptionTests {
       #expect {
         try settings(arguments)
       } throws: {
-        let text = NetworkOptions.message(for: $0) + " \($0)"
+        let text = Arguments.message(for: $0) + " \($0)"
         return text.contains(words)
       }
     }
@@ -147,12 +153,12 @@ struct NetworkOptionTests {
       "--http1.1",
     ])
   func sources(text: String) throws {
-    let options = try NetworkOptions.parse(text.split(separator: " ").map(String.init))
+    let options = try Arguments.parse(text.split(separator: " ").map(String.init)).network
     #expect {
       try options.settings(for: .urlSession)
     } throws: {
       "\($0)".contains("curl")
     }
-    #expect(try NetworkOptions.parse(["-u", "a:b"]).settings(for: .urlSession).logIn.isGiven)
+    #expect(try Arguments.parse(["-u", "a:b"]).network.settings(for: .urlSession).logIn.isGiven)
   }
 }
