@@ -21,7 +21,7 @@ struct DownloaderSchedulingTests: EngineSuite {
     let downloader = try await downloader(source, gates: [gate])
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await gate.watchers(atLeast: 1)
-    #expect(try await download.status.state == .waiting(.gate(id: "Radio", text: "Radio: off")))
+    #expect(try await download.status.state == .waiting(.gate(id: "FakeGate", text: "Radio: off")))
     gate.open()
     _ = try await download.value
     await downloader.shutdown()

@@ -211,7 +211,7 @@ struct ReasonsTests: EngineSuite {
     await gate.watchers(atLeast: 1)
     var events = download.events.makeAsyncIterator()
     let first = await events.next()?.kind
-    #expect(first == .state(.waiting(.gate(id: "Radio", text: "Radio: off"))))
+    #expect(first == .state(.waiting(.gate(id: "FakeGate", text: "Radio: off"))))
     gate.close("no licence")
     var second = await events.next()?.kind
     // The loop may have heard of the gate's first rule after the watcher.

@@ -1,7 +1,8 @@
 /// Why a run is stopped, by the engine or by itself.
 enum StopReason: Sendable, Hashable {
-  case gate(id: String, text: String)
-  case limit(id: String, text: String)
+  // Indirect, because a reason is a part of many frames.
+  indirect case gate(id: String, text: String)
+  indirect case limit(id: String, text: String)
   case preempted(by: DownloadID)
   case pause
   case pauseAll
