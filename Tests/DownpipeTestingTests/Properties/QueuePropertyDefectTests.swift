@@ -115,7 +115,7 @@ struct QueuePropertyDefectTests {
   @Test("Random sequences find limits that stop the wrong downloads")
   func wrongStops() async throws {
     let properties = QueueProperties(ledger: { DefectiveLedger(.losesPriorities) }) { Self.byPriority }
-    let found = try #require(await failure { try await properties.run(seeds: 0..<60) })
+    let found = try #require(await failure { try await properties.run(seeds: 0..<500) })
     #expect(found.property == .stops, "\(found)")
     #expect(found.operations.count <= 6, "\(found)")
   }
