@@ -69,7 +69,8 @@ extension EndToEnd {
       #expect(log.filter { $0.range != "-" }.allSatisfy { $0.status == "206" }, "\(log)")
       #expect(log.count { $0.range.hasPrefix("bytes=") && $0.range.hasSuffix("-") } >= count - 1, "\(log)")
       let fetched = try #require(outcome.results.last?.bytesFetched)
-      #expect(fetched >= size && fetched * 100 <= size * 102, "\(fetched) of \(size) bytes")
+      // What was on its way where another connection had begun. On a busy machine that is more.
+      #expect(fetched >= size && fetched <= size + log.count << 20, "\(fetched) of \(size) bytes, \(log.count) requests")
     }
 
     @Test("one connection, for a file that is small, and where segments are switched off", arguments: [nil, "1"])
