@@ -31,8 +31,8 @@ extension MediaLibrary {
     try await downloader.removeAll(which, deletingFiles: true)
   }
 
-  /// Calls back with all items that have changed, as copies, at most once per interval; returns when the library is
-  /// closed.
+  /// Calls back with all items, and then with those that have changed, as copies, at most once per interval; returns when the
+  /// library is closed.
   func watch(every interval: Duration, _ changed: ([DownloadStatus]) -> Void) async {
     for await batch in downloader.changes(every: interval) {
       changed(batch.statuses.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) })

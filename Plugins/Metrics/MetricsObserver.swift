@@ -20,7 +20,7 @@ public import DownpipeCore
 /// | `attempts_total` | counter | | attempts begun |
 /// | `failures_total` | counter | `code`, `status` | failed attempts, by error code and HTTP status |
 /// | `ended_total` | counter | `result` | downloads that are `finished`, `failed`, `cancelled` or `removed` |
-/// | `waiting_seconds` | timer | `reason` | each wait, for a turn, a limit, a gate, the machine, a retry … |
+/// | `waiting_seconds` | timer | `reason` | each wait, for a turn, a limit, a gate, the machine, a retry …, as it began |
 /// | `latency_seconds` | timer | | from the beginning of an attempt until its reply was accepted |
 /// | `attempt_seconds` | timer | | each attempt, until the bytes are complete or it ends otherwise |
 /// | `step_seconds` | timer | `step` | each step |

@@ -226,6 +226,27 @@
       return exchange
     }
 
+    /// Keeps what gives the answer of an exchange again.
+    func keep(_ answer: String, _ number: Int64) throws {
+      let statement = try prepared(.keepAnswer)
+      statement.bind(number)
+      statement.bind(answer)
+      statement.bind(try opening())
+      try statement.run()
+    }
+
+    /// The answer of an exchange that has taken effect.
+    func answer(_ number: Int64, _ saves: [LedgerSave]) throws -> LedgerExchange? {
+      let own = try opening()
+      let statement = try prepared(.answer)
+      statement.bind(own)
+      statement.bind(number)
+      guard let kept = try statement.first({ $0.text() }) else { return nil }
+      return try LedgerExchange(kept: kept, for: saves) { generations in
+        try generations.compactMap { try readable($0) }.filter { $0.owner == owner }
+      }
+    }
+
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) throws -> Bool {
       guard fields.contains(.link) else { return try save(record, fields, kind: nil, at: now) }
       guard let linked = try linked(record) else { return false }

@@ -17,6 +17,8 @@
     private let path: String
     private let watchers: LedgerWatchers
     private let hasRanked = Atomic(false)
+    /// The number of the last exchange that was tried.
+    private let lastNumber = Atomic<Int64>(0)
 
     init(pool: DatabasePool, path: String) {
       identity = .new()
@@ -170,10 +172,16 @@
     }
 
     func exchange(
-      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
     ) async throws -> LedgerExchange {
       let request = request?.asStored
-      return try await change({ try $0.exchange(saves, request, at: now) }) {
+      let isRepeated = number.map { lastNumber.exchange($0, ordering: .relaxed) == $0 } ?? false
+      return try await change { connection in
+        if isRepeated, let number, let answer = try connection.answer(number, saves) { return answer }
+        let exchange = try connection.exchange(saves, request, at: now)
+        if let number, exchange.hasChanges { try connection.keep(exchange.kept(for: saves), number) }
+        return exchange
+      } concernsOthers: {
         zip(saves, $0.saved).contains { $0.endsRun && $1 }
       }
     }

@@ -41,7 +41,7 @@
       CREATE INDEX kind_content ON kind (host, location, intent, priority, tags);
       CREATE TABLE opening (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
-        owner TEXT NOT NULL UNIQUE
+        owner TEXT NOT NULL UNIQUE, exchange INTEGER, answer TEXT
       );
       CREATE TABLE counter (
         name TEXT PRIMARY KEY,

@@ -68,6 +68,12 @@
       migrator.registerMigration("17: locations of artifacts") { db in
         try db.execute(sql: "ALTER TABLE download ADD COLUMN artifact_location TEXT")
       }
+      // Of the last exchange of each opening.
+      migrator.registerMigration("18: answers of exchanges") { db in
+        for column in ["exchange INTEGER", "answer TEXT"] {
+          try db.execute(sql: "ALTER TABLE opening ADD COLUMN \(column)")
+        }
+      }
       return migrator
     }
 

@@ -6,7 +6,7 @@
   enum StatementText: Int, CaseIterable {
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
     case gain, clearTally, recount, lastGeneration, setLastGeneration, news, countNews
-    case opening, openingNumber, insertOpening, kind, kindNumber, insertKind
+    case opening, openingNumber, insertOpening, keepAnswer, answer, kind, kindNumber, insertKind
     case record, recordOfGeneration, work, place, total, insert, restore, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
@@ -59,6 +59,8 @@
       case .opening: "SELECT owner FROM opening WHERE number = ?"
       case .openingNumber: "SELECT number FROM opening WHERE owner = ?"
       case .insertOpening: "INSERT INTO opening (owner) VALUES (?)"
+      case .keepAnswer: "UPDATE opening SET exchange = ?, answer = ? WHERE number = ?"
+      case .answer: "SELECT answer FROM opening WHERE number = ? AND exchange = ?"
       case .kind: "SELECT location, host, intent, priority, tags FROM kind WHERE number = ?"
       case .kindNumber:
         "SELECT number FROM kind WHERE host = ? AND location IS ? AND intent = ? AND priority = ? AND tags = ?"

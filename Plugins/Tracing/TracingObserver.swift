@@ -15,7 +15,7 @@ public import Tracing
 /// | span | from | until | attributes |
 /// |---|---|---|---|
 /// | `download` | it waits or runs | it ends, is paused or removed, or the downloader shuts down | `downpipe.id`, `server.address`, `url.full`, `downpipe.tags`, `downpipe.ending`, `downpipe.bytes` |
-/// | `download.wait` | it waits | another reason, or the start | `downpipe.reason` |
+/// | `download.wait` | it waits | another wait, or the start | `downpipe.reason`, as the wait began |
 /// | `download.attempt` | bytes are requested | the bytes are complete, or the attempt ends otherwise | `downpipe.attempt`, `downpipe.resumed_from`, `downpipe.bytes` |
 /// | `download.step` | a step starts | it ends | `downpipe.step` |
 ///

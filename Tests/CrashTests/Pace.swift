@@ -37,7 +37,7 @@
       case .lease:
         await state.wait(until: \.isHurried)
         for _ in 0..<Self.turnsOfALease { await Task.yield() }
-      case .checkpoint, .reasons:
+      case .checkpoint:
         // Checkpoints follow a number of bytes, and only one download waits. The loop ends with the transfer.
         await state.wait { _ in false }
       case .progress:

@@ -22,14 +22,14 @@
       }
 
       func exchange(
-        _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+        _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
       ) async throws -> LedgerExchange {
         defer {
           for save in saves where save.fields.contains(.checkpoint) {
             pace.saved(save.record.checkpoint.ranges.prefixLength)
           }
         }
-        return try await base.exchange(saves, leasing: request, at: now)
+        return try await base.exchange(saves, leasing: request, at: now, number: number)
       }
     }
   }

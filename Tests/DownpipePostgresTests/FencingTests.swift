@@ -182,5 +182,35 @@
       #expect(try await second.record("b")?.owner == second.owner)
       for store in [first, second] { try await store.close() }
     }
+
+    @Test(
+      "An attempt of an exchange that comes after its repetition changes nothing, and is told the first answer then")
+    func attempts() async throws {
+      let ledger = try TestLedger()
+      let (store, other, observer) = (try await ledger.open(), try ledger.connect(), try ledger.connect())
+      try await store.fill(["a", "b"])
+      var held = try #require(try await store.leaseAll().first)
+      held.phase = .failed
+      let saves = [LedgerSave(held, .state)]
+      _ = try await store.exchange(saves, leasing: nil, at: Date(), number: 4)
+      // As a connection would that was lost while it committed number 5.
+      let backend = try other.backend
+      _ = try other.run("BEGIN")
+      _ = try other.run(
+        "UPDATE answer SET number = 5, kept = '-d' WHERE opening = (SELECT number FROM opening WHERE owner = $1)",
+        [.text(store.owner)])
+      let request = LeaseRequest(now: Date(), until: Date() + 60) { _ in .take }
+      _ = try await store.transition(.all, .resume, at: Date())
+      let late = Task { try await store.exchange(saves, leasing: request, at: Date(), number: 5) }
+      while try !observer.seesWaiter(for: backend) { await Task.yield() }
+      _ = try other.run("COMMIT")
+      await #expect(throws: DownloadError.self) { try await late.value }
+      #expect(try await store.counts(.all) == [.waiting: 1, .transferring: 1], "nothing was leased")
+      let answer = try await store.exchange(saves, leasing: request, at: Date(), number: 5)
+      #expect(answer.saved == [false] && answer.leased.isEmpty && answer.mayHaveReleasedDelayed)
+      #expect(try await store.exchange([], leasing: request, at: Date(), number: 6).leased.map(\.id) == ["a"])
+      try await store.close()
+      #expect(try observer.all("SELECT count(*) FROM answer") == [["0"]])
+    }
   }
 #endif

@@ -70,7 +70,8 @@ extension EndToEnd {
       #expect(log.count { $0.range.hasPrefix("bytes=") && $0.range.hasSuffix("-") } >= count - 1, "\(log)")
       let fetched = try #require(outcome.results.last?.bytesFetched)
       // What was on its way where another connection had begun. On a busy machine that is more.
-      #expect(fetched >= size && fetched <= size + log.count << 20, "\(fetched) of \(size) bytes, \(log.count) requests")
+      #expect(
+        fetched >= size && fetched <= size + log.count << 20, "\(fetched) of \(size) bytes, \(log.count) requests")
     }
 
     @Test("one connection, for a file that is small, and where segments are switched off", arguments: [nil, "1"])

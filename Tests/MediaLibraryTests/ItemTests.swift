@@ -101,23 +101,25 @@ struct ItemTests {
     try await test.open(options: DownloaderOptions(time: time)) { library in
       let batches = Watched<[[DownloadStatus]]>([])
       let reader = Task { await library.watch(every: .seconds(5)) { batch in batches.update { $0.append(batch) } } }
+      // At first there is nothing.
+      await batches.wait { $0.count == 1 }
       await time.sleeper(dueIn: .seconds(5), purpose: .changes)
       for key in ["a", "b", "c"] { try await library.add(test.item(key)) }
       await test.gate.arrivals(1)
       time.advance(by: .milliseconds(4999))
-      #expect(batches.value.isEmpty)
+      #expect(batches.value == [[]])
       time.advance(by: .milliseconds(1))
-      await batches.wait { $0.count == 1 }
-      let copies = try #require(batches.value.first)
+      await batches.wait { $0.count == 2 }
+      let copies = try #require(batches.value.last)
       #expect(copies.map(\.id) == ["a", "b", "c"])
       test.gate.open()
       try await library.downloader.waitUntilIdle()
       // The copies are as they were.
       #expect(copies.allSatisfy { $0.state.phase != .finished })
-      #expect(batches.value.count == 1)
+      #expect(batches.value.count == 2)
       await time.sleeper(dueIn: .seconds(5), purpose: .changes)
       time.advance(by: .seconds(5))
-      await batches.wait { $0.count == 2 }
+      await batches.wait { $0.count == 3 }
       #expect(batches.value.last?.map(\.state.phase) == [.finished, .finished, .finished])
       await library.close()
       await reader.value

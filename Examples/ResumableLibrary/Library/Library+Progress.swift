@@ -2,7 +2,7 @@ import Downpipe
 
 // Progress.
 extension Library {
-  /// The films that have changed, with progress and speed, once per interval.
+  /// All films, and then those that have changed, with progress and speed, once per interval.
   func changes(every interval: Duration = .seconds(1)) -> AsyncStream<DownloadChanges> {
     downloader.changes(every: interval)
   }

@@ -183,6 +183,7 @@
         DELETE FROM opening WHERE (number = ANY($1) OR seen_at < clock_timestamp() - interval '1 day')
           AND number <> ALL($2) AND NOT EXISTS (SELECT 1 FROM download WHERE download.owner = number)
         """, .integers(gone), .integers(alive))
+      if !gone.isEmpty { _ = try run("DELETE FROM answer WHERE opening = ANY($1)", .integers(gone)) }
       // What a lease in progress has inserted is not seen here.
       _ = try run(
         """
@@ -202,6 +203,7 @@
       let count = try giveBack("owner = $1", [own], at: nil, "FOR UPDATE")
       // Its number stays in the rows of the downloads that it has added, and is not given to another one.
       _ = try run("DELETE FROM opening WHERE number = $1", own)
+      _ = try run("DELETE FROM answer WHERE opening = $1", own)
       try deleteShares()
       return count
     }

@@ -20,6 +20,8 @@
     /// The stores of the same ledger in other processes.
     private let announcements: Announcements
     private let hasRanked = Atomic(false)
+    /// The number of the last exchange that was tried.
+    private let lastNumber = Atomic<Int64>(0)
     private let isClosed = Atomic(false)
 
     /// - Parameters:
@@ -122,9 +124,11 @@
     private static let mostLooks = 20
 
     /// Makes a change in a transaction that leases, and leases what other leases had locked in that moment, but not taken.
+    /// - Parameter note: Notes in a later look's transaction what all of these have leased.
     /// - Returns: The result, and what was leased by the later looks.
     private func change<Value: Sendable>(
       leasing request: LeaseRequest, _ body: @escaping @Sendable (LedgerTables) throws -> Value,
+      noting note: @escaping @Sendable (LedgerTables, Value, [DownloadRecord]) throws -> Void = { _, _, _ in },
       concernsOthers: @escaping @Sendable (Value) -> Bool = { _ in false }
     ) async throws -> (Value, more: [DownloadRecord]) {
       let announcements = announcements
@@ -137,7 +141,11 @@
           do {
             try LedgerTables.change(connection, memory) { try $0.wait(for: passedOver) }
             let leased: [DownloadRecord]
-            (leased, next) = try LedgerTables.change(connection, memory) { (try $0.lease(request), $0.passedOver) }
+            (leased, next) = try LedgerTables.change(connection, memory) { tables in
+              let leased = try tables.lease(request)
+              if !leased.isEmpty { try note(tables, value, more + leased) }
+              return (leased, tables.passedOver)
+            }
             more += leased
           } catch let fault as PostgresFault where fault.kind != .commitUnknown {
             // The first transaction holds.
@@ -206,9 +214,17 @@
     }
 
     func exchange(
-      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
     ) async throws -> LedgerExchange {
       let (request, now) = (request?.asStored, now.asStored)
+      let isRepeated = number.map { lastNumber.exchange($0, ordering: .relaxed) == $0 } ?? false
+      let perform = { @Sendable (tables: LedgerTables) in
+        if isRepeated, let number, let answer = try tables.answer(number, saves) { return answer }
+        let exchange = try tables.exchange(saves, request, at: now)
+        // Also if nothing has changed: an earlier attempt must not take effect any more.
+        if let number, isRepeated || exchange.hasChanges { try tables.keep(exchange.kept(for: saves), number) }
+        return exchange
+      }
       let concernsOthers = { @Sendable (exchange: LedgerExchange) in
         zip(saves, exchange.saved).contains { $0.endsRun && $1 }
       }
@@ -216,10 +232,15 @@
       if let request {
         let more: [DownloadRecord]
         (exchange, more) = try await change(
-          leasing: request, { try $0.exchange(saves, request, at: now) }, concernsOthers: concernsOthers)
+          leasing: request, perform,
+          noting: { tables, exchange, more in
+            var all = exchange
+            all.leased += more
+            if let number { try tables.keep(all.kept(for: saves), number, isMore: true) }
+          }, concernsOthers: concernsOthers)
         exchange.leased += more
       } else {
-        exchange = try await change({ try $0.exchange(saves, nil, at: now) }, concernsOthers: concernsOthers)
+        exchange = try await change(perform, concernsOthers: concernsOthers)
       }
       memory.condition.withLock { [exchange] in
         $0.note(saves, zip(saves, exchange.saved).map { $1 && !exchange.reopened.contains($0.record.id) })

@@ -10,7 +10,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 6
+    static let version = 7
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     /// Those before version 4 do not know of second partials: the marks of a checkpoint tell them that its bytes are not in the first.
     static let oldest = 1
@@ -61,7 +61,9 @@
     static let order = "rank, arrival, generation"
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
-    static let migrations: [[String]] = [first, rates, dependents, versions, companions, locations + conditions]
+    static let migrations: [[String]] = [
+      first, rates, dependents, versions, companions, locations + conditions, answers,
+    ]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
     private static let rates = [
@@ -72,16 +74,26 @@
         ends float8 NOT NULL, held bigint NOT NULL, held_ends float8 NOT NULL, PRIMARY KEY (key, owner)
       ) WITH (fillfactor = 50)
       """,
-      // Users that may use the tables so far may use these, too.
+      granting("rate, rate_share"),
+    ]
+
+    /// Users that may use the tables so far may use these, too.
+    private static func granting(_ tables: String) -> String {
       """
       DO $$ DECLARE name text; BEGIN
         FOR name IN
           SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
           FROM pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner)))
           WHERE oid = 'counted'::regclass AND privilege_type = 'INSERT'
-        LOOP EXECUTE 'GRANT ALL ON rate, rate_share TO ' || name; END LOOP;
+        LOOP EXECUTE 'GRANT ALL ON \(tables) TO ' || name; END LOOP;
       END $$
-      """,
+      """
+    }
+
+    /// Of the last exchange of each opening. An opening that has not been seen for a day may come back, so these stay.
+    private static let answers = [
+      "CREATE TABLE answer (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL) WITH (fillfactor = 50)",
+      granting("answer"),
     ]
 
     /// So that all waiting downloads can be read without the others.

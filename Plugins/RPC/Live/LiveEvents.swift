@@ -4,13 +4,16 @@ import DownpipeServer
 import Synchronization
 
 /// Changes of downloads as events of a stream (the server-sent events of HTML): the objects of `--json`, and `removed` with an
-/// id. `incomplete` says that there were more changes than were kept for the client, which reads the queue again.
+/// id. `incomplete` says that there were more changes than were kept for the client, or by others: it reads the queue again.
+/// `reasons` says that downloads may wait for other reasons: it asks for those that it shows.
 struct LiveEvents: Sendable {
   let downloader: Downloader
   let time: any TimeSource
 
   func reply() -> ServerReply {
-    let feed = EventFeed(downloader.changes(every: .milliseconds(250)), time: time)
+    // The client has read the queue itself.
+    let changes = downloader.changes(every: .milliseconds(250), beginningWithSnapshot: false)
+    let feed = EventFeed(changes, time: time)
     var reply = ServerReply(200, type: "text/event-stream; charset=utf-8")
     reply.body = .stream { await feed.next() }
     reply.isLast = true
@@ -87,6 +90,7 @@ private actor EventFeed {
   private func events(_ batch: DownloadChanges) -> [UInt8] {
     var text = ""
     if !batch.isComplete { text += Self.event(#"{"event":"incomplete"}"#) }
+    if batch.reasonsMayHaveChanged { text += Self.event(#"{"event":"reasons"}"#) }
     for status in batch.statuses {
       let isNews = states[status.id] != status.state
       if states.count >= Self.mostStates { states = [:] }

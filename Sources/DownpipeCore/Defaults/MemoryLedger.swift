@@ -120,10 +120,10 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
     try change(
-      { $0.exchange(saves, leasing: request, owner: owner, at: now) },
+      { try $0.exchange(saves, leasing: request, owner: owner, at: now, number: number) },
       concernsOthers: { zip(saves, $0.saved).contains { $0.endsRun && $1 } })
   }
 

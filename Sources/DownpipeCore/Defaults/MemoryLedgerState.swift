@@ -24,6 +24,8 @@ struct MemoryLedgerState: Sendable {
   private struct Owner: Sendable {
     /// `nil` until the owner sets a ranking; until then the order of arrival applies.
     var ranking: Ranking?
+    /// The last numbered exchange, and what is kept of its answer.
+    var answer: (number: Int64, kept: String)?
   }
 
   private var owners: [String: Owner] = [:]
@@ -71,7 +73,7 @@ struct MemoryLedgerState: Sendable {
 
   mutating func rank(by ranking: Ranking, owner: String) {
     let isFirstCall = owners[owner]?.ranking == nil
-    owners[owner] = Owner(ranking: ranking)
+    owners[owner, default: Owner()].ranking = ranking
     if isFirstCall, rankingName == ranking.name { return }
     _ = update(ids(of: entries.values.lazy.filter { $0.record.phase != .finished }), at: nil) { entry in
       entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host))
@@ -245,8 +247,14 @@ struct MemoryLedgerState: Sendable {
   }
 
   mutating func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, owner: String, at now: Date
-  ) -> LedgerExchange {
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, owner: String, at now: Date, number: Int64?
+  ) throws -> LedgerExchange {
+    if let number, let answer = owners[owner]?.answer, answer.number == number {
+      return try LedgerExchange(kept: answer.kept, for: saves) { generations in
+        let held = entries.values.lazy.map(\.record).filter { $0.owner == owner && generations.contains($0.generation) }
+        return held.sorted { generations.firstIndex(of: $0.generation)! < generations.firstIndex(of: $1.generation)! }
+      }
+    }
     hasReleasedDelayed = false
     reopened = []
     var exchange = LedgerExchange()
@@ -254,6 +262,7 @@ struct MemoryLedgerState: Sendable {
     exchange.mayHaveReleasedDelayed = hasReleasedDelayed
     exchange.reopened = reopened
     if let request { exchange.leased = lease(request, owner: owner) }
+    if let number, exchange.hasChanges { owners[owner]?.answer = (number, exchange.kept(for: saves)) }
     return exchange
   }
 

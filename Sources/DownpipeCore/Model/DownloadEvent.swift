@@ -19,7 +19,8 @@ public struct DownloadEvent: Sendable, Hashable {
 
   /// A kind of change.
   public enum Kind: Sendable, Hashable {
-    /// The download has entered a state.
+    /// The download has entered a state. That a waiting download has another reason to wait is only told to those who watch
+    /// it by itself, with ``Download/events``, and not to observers.
     case state(DownloadState)
     /// Bytes have arrived. Sent at most a few times a second, and at the end of each transfer.
     case progress(TransferProgress)

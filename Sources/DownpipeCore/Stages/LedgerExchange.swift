@@ -127,6 +127,46 @@ public import Foundation
   /// The downloads that finished or failed with an earlier request than the present one, and wait again.
   public var reopened: Set<DownloadID> = []
 
+  /// Whether the exchange had taken effect before it was made again: what was leased was leased then.
+  package private(set) var isGivenAgain = false
+
   /// Creates an empty result.
   public init() {}
+}
+
+extension LedgerExchange {
+  /// Whether the exchange has changed something, so that its answer has to be kept.
+  public var hasChanges: Bool { !leased.isEmpty || saved.contains(true) }
+
+  /// What a ledger keeps to give this answer again: a few bytes for each save and each leased record.
+  /// - Parameter saves: The saves of the exchange.
+  public func kept(for saves: [LedgerSave]) -> String {
+    var text = ""
+    for (save, isSaved) in zip(saves, saved) {
+      text += isSaved ? (reopened.contains(save.record.id) ? "r" : "s") : "-"
+    }
+    if mayHaveReleasedDelayed { text += "d" }
+    for record in leased { text += " \(record.generation)" }
+    return text
+  }
+
+  /// The answer that ``kept(for:)`` has made this text of.
+  /// - Parameters:
+  ///   - text: What was kept.
+  ///   - saves: The saves of the exchange, which are the same ones.
+  ///   - held: The records of these generations that the owner holds.
+  /// - Throws: What `held` throws; ``DownloadError`` with `.ledger` if the text is of other saves.
+  public init(kept text: String, for saves: [LedgerSave], _ held: ([Int64]) throws -> [DownloadRecord]) throws {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    var marks = parts[0]
+    mayHaveReleasedDelayed = marks.last == "d"
+    if mayHaveReleasedDelayed { marks.removeLast() }
+    guard marks.count == saves.count else {
+      throw DownloadError(.ledger, "the number of an exchange was used for another one")
+    }
+    saved = marks.map { $0 != "-" }
+    reopened = Set(zip(saves, marks).filter { $1 == "r" }.map(\.0.record.id))
+    leased = parts.count > 1 ? try held(parts.dropFirst().compactMap { Int64($0) }) : []
+    isGivenAgain = true
+  }
 }

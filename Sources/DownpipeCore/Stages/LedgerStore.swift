@@ -157,8 +157,20 @@ internal import Synchronization
 
   /// Saves the outcomes of runs and then leases the next downloads, in one commit.
   ///
+  /// **An exchange has a number**, so that an answer which was lost does no harm. The ledger keeps the number and what its
+  /// answer says (``LedgerExchange/kept(for:)``) in the same commit, for each owner the last one, until that owner has ended.
+  /// After a failure the same saves are given again with the same number, until there is an answer. An exchange that has taken
+  /// effect changes nothing then, and answers as the first time: of what it had leased, it gives those records that this owner
+  /// still holds, as they are now. An earlier attempt that is still under way is waited for, or never takes effect.
+  /// - Parameters:
+  ///   - saves: The records to save.
+  ///   - request: Which downloads are leased; `nil` for none.
+  ///   - now: The time of the change.
+  ///   - number: Larger than those of all other exchanges of this store; `nil` for an exchange that is never made again.
   /// - Returns: For each save the result of ``save(_:_:at:)``, and the leased records.
-  func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
+  ) async throws -> LedgerExchange
 
   /// Applies an event to all selected records that no owner holds and that have a transition for it, in one
   /// transaction.
@@ -335,25 +347,11 @@ extension LedgerStore {
     return removed.withLock { $0 }
   }
 
-  /// Saves the records one after the other, then leases.
+  /// Saves outcomes and leases downloads, in an exchange that is never made again.
   public func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
-    var exchange = LedgerExchange()
-    for save in saves {
-      let isSaved = try await self.save(save.record, save.fields, at: now)
-      exchange.saved.append(isSaved)
-      guard isSaved, save.fields.contains(.state), [.finished, .failed].contains(save.record.phase),
-        let now = try await record(save.record.id), now.phase == .waiting
-      else { continue }
-      exchange.reopened.insert(save.record.id)
-    }
-    // Which downloads a finished one has released is not known here.
-    exchange.mayHaveReleasedDelayed = zip(saves, exchange.saved).contains {
-      $1 && $0.fields.contains(.state) && $0.record.phase == .finished
-    }
-    if let request { exchange.leased = try await lease(request) }
-    return exchange
+    try await exchange(saves, leasing: request, at: now, number: nil)
   }
 }
 

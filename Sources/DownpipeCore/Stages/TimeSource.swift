@@ -60,8 +60,6 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   public static let room = SleepPurpose("room")
   /// Until changes by other processes are looked for.
   public static let others = SleepPurpose("others")
-  /// Until watchers are informed of changed reasons for waiting.
-  public static let reasons = SleepPurpose("reasons")
   /// Between two batches of ``Downloader/changes(every:)``.
   public static let changes = SleepPurpose("changes")
 
@@ -75,7 +73,7 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   public var isHousekeeping: Bool { Self.housekeeping.contains(self) }
 
   private static let housekeeping: Set<SleepPurpose> = [
-    .lease, .progress, .checkpoint, .segments, .room, .others, .reasons, .changes, .rates,
+    .lease, .progress, .checkpoint, .segments, .room, .others, .changes, .rates,
   ]
 }
 

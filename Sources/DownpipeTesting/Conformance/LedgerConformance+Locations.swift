@@ -214,32 +214,4 @@ extension LedgerConformance {
         try await store.leased(["a"], at: Self.time(2)).count, 0, "the number of downloads that can be leased")
     }
   }
-
-  func checkExchanges(_ report: ConformanceReport) async {
-    await report.check("exchange", "an exchange saves first and then leases, including records that it has saved") {
-      let (_, store) = try await filled(["a", "b", "c", "d", "e"])
-      let held = try await store.leased(["a", "b", "c"])
-      try expectEqual(held.count, 3, "the number of downloads leased")
-      _ = try await store.remove(.ids(["b"]))
-      let saves = held.map { record in
-        var record = record
-        record.apply(record.id == "c" ? .failedForNow : .bytesComplete)
-        record.apply(.stepsComplete)
-        record.bytesFetched = 7
-        return LedgerSave(record, .state)
-      }
-      let exchange = try await store.exchange(
-        saves, leasing: LeaseRequest(now: Self.time(1), until: Self.time(60)) { _ in .take }, at: Self.time(1))
-      try expectEqual(
-        exchange.saved, [true, false, true], "the results of the saves (the second record was removed before)")
-      try expectEqual(exchange.leased.map(\.id), ["c", "d", "e"], "the downloads leased")
-      try expectEqual(try await store.known("a").phase, .finished, "the phase of the finished download")
-      try expectEqual(try await store.known("a").bytesFetched, 7, "the bytes fetched of the finished download")
-      try expectEqual(try await store.record("b"), nil, "the record that was removed")
-      try expectEqual(
-        try await store.known("c"), exchange.leased.first, "the record of the download that was leased again")
-      let empty = try await store.exchange([], leasing: nil, at: Self.time(1))
-      try expectEqual(empty.saved.count + empty.leased.count, 0, "the number of results of an empty exchange")
-    }
-  }
 }

@@ -80,6 +80,20 @@ private struct ClockedStore: LedgerStoreWrapper {
     try await base.save(inLedger(record), fields, at: now)
   }
 
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
+  ) async throws -> LedgerExchange {
+    var request = request
+    if let lease = request {
+      request?.now = inLedger(lease.now)
+      request?.until = inLedger(lease.until)
+    }
+    let saves = saves.map { LedgerSave(inLedger($0.record), $0.fields) }
+    var exchange = try await base.exchange(saves, leasing: request, at: now, number: number)
+    exchange.leased = exchange.leased.map { onMachine($0) }
+    return exchange
+  }
+
   func remove(
     _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
   ) async throws -> Int {

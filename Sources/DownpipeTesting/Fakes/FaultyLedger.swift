@@ -238,10 +238,12 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   }
 
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
     for save in saves { ledger.recordSave(save.record, save.fields) }
-    return try await ledger.perform(.exchange) { try await base.exchange(saves, leasing: request, at: now) }
+    return try await ledger.perform(.exchange) {
+      try await base.exchange(saves, leasing: request, at: now, number: number)
+    }
   }
 
   func transition(

@@ -3,8 +3,8 @@ package import Foundation
 
 /// A ledger store around another one: it implements the methods that it changes, and all others forward to ``base``.
 ///
-/// `exchange` and `records(of:)` are not forwarded. They keep the defaults of ``LedgerStore``, which call `save`,
-/// `lease` and `record` of the wrapper, so that a wrapper that changes these changes the bulk methods too.
+/// `exchange` and `records(of:)` are not forwarded: they call `save`, `lease` and `record` of the wrapper, so that a wrapper
+/// that changes these changes the bulk methods too. An exchange is then several commits, and its number means nothing.
 package protocol LedgerStoreWrapper: LedgerStore {
   /// The store that does the work.
   var base: any LedgerStore { get }
@@ -49,6 +49,26 @@ extension LedgerStoreWrapper {
   package func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }
   package func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
     try await base.save(record, fields, at: now)
+  }
+  /// Saves the records one after the other, then leases.
+  package func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
+  ) async throws -> LedgerExchange {
+    var exchange = LedgerExchange()
+    for save in saves {
+      let isSaved = try await self.save(save.record, save.fields, at: now)
+      exchange.saved.append(isSaved)
+      guard isSaved, save.fields.contains(.state), [.finished, .failed].contains(save.record.phase),
+        let now = try await record(save.record.id), now.phase == .waiting
+      else { continue }
+      exchange.reopened.insert(save.record.id)
+    }
+    // Which downloads a finished one has released is not known here.
+    exchange.mayHaveReleasedDelayed = zip(saves, exchange.saved).contains {
+      $1 && $0.fields.contains(.state) && $0.record.phase == .finished
+    }
+    if let request { exchange.leased = try await lease(request) }
+    return exchange
   }
   package func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date

@@ -96,18 +96,18 @@ struct ObservedStore: LedgerStoreWrapper {
   }
 
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
     try await turns.take {
       guard let request else {
-        let exchange = try await base.exchange(saves, leasing: nil, at: now)
+        let exchange = try await base.exchange(saves, leasing: nil, at: now, number: number)
         note(saves, exchange.saved)
         try await noteReopened(exchange, saves)
         return exchange
       }
       let log = SelectionLog()
       ledger.begin(rulesVersion: request.rulesVersion)
-      let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now)
+      let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now, number: number)
       note(saves, exchange.saved)
       try await noteReopened(exchange, saves)
       ledger.update { $0.forced.subtract(exchange.leased.map(\.id)) }

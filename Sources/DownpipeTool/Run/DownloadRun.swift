@@ -77,13 +77,14 @@ struct DownloadRun: Sendable {
   ) async throws -> Bool {
     let monitor = monitor
     // Before the first download is added: no change is missed.
-    let changes = downloader.changes(every: .milliseconds(100), followingQueue: false)
+    let changes = downloader.changes(every: .milliseconds(100), followingQueue: false, beginningWithSnapshot: false)
     // Not a part of the group, whose tasks are cancelled before the downloader shuts down: the stream ends with the
     // downloader, after the last changes.
     let following = Task {
       for await batch in changes {
         try await monitor.receive(batch.statuses)
         if !batch.isComplete { try await monitor.reconcile(downloader) }
+        if batch.reasonsMayHaveChanged { try await monitor.showReasons(downloader) }
         if await monitor.isOver { return }
       }
     }

@@ -150,6 +150,16 @@ actor RunMonitor {
     }
   }
 
+  /// Shows why downloads wait, after that may have changed: of 10,000 at most.
+  func showReasons(_ downloader: Downloader) async throws {
+    let ids = open.prefix(10 * Self.page).map { DownloadIdentity(bits: $0).id }
+    for start in stride(from: 0, to: ids.count, by: Self.page) where !isEnding {
+      let page = Array(ids[start..<min(start + Self.page, ids.count)])
+      guard let statuses = try await unlessAdding({ try await downloader.statuses(of: page) }) else { return }
+      try receive(page.compactMap { statuses[$0] }.filter { $0.state.phase == .waiting })
+    }
+  }
+
   private static let page = 1000
 
   /// Reads from the ledger; `nil` when downloads were added meanwhile, so that the result may be out of date.

@@ -4,7 +4,7 @@ enum Fault: String, CaseIterable, Sendable {
   case forgetsSettings, holdsForever, ignoresPrecedence
   case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts,
     ignoresScope, ignoresLocation
-  case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
+  case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst, makesExchangesAgain
   case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresChoice,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
   case keepsRank, forgetsRanking, ranksOnce, ranksWaitingOnly
@@ -34,6 +34,8 @@ enum Fault: String, CaseIterable, Sendable {
     case .ignoresScope: ["lease-own"]
     case .ignoresLocation: ["lease-location", "query-location"]
     case .leasesFirst: ["exchange"]
+    // It has no numbers.
+    case .makesExchangesAgain: ["exchange-again"]
     case .movesSilently: ["transition-moves", "events-1"]
     case .staysInterrupted: ["events-1"]
     case .forgetsLost: ["add-lost"]

@@ -208,7 +208,7 @@ private final class FaultyStore: LedgerStoreWrapper {
   }
 
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
     var exchange = LedgerExchange()
     if fault == .leasesFirst, let request { exchange.leased = try await lease(request) }

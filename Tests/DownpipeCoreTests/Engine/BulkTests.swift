@@ -278,12 +278,14 @@ struct BulkTests: EngineSuite {
     var watched = stride(from: 0, to: 20_000, by: 1_000).map { downloads[$0].events.makeAsyncIterator() }
     for index in watched.indices { _ = await watched[index].next(isolation: #isolation) }
     var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    let first = try #require(await changes.next(isolation: #isolation))
+    #expect(first.isSnapshot && !first.isComplete && first.statuses.count == 10_000)
     #expect(try await downloader.removeAll() == 20_000)
     for index in watched.indices {
       #expect(await watched[index].next(isolation: #isolation)?.kind == .removed, "a download that is watched itself")
     }
     let batch = try #require(await changes.next(isolation: #isolation))
-    #expect(!batch.isComplete)
+    #expect(batch.isSnapshot && batch.isComplete && batch.statuses.isEmpty)
     await downloader.shutdown()
   }
 

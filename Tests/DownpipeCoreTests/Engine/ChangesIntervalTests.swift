@@ -21,23 +21,26 @@ struct ChangesIntervalTests: EngineSuite {
     let batches = Watched<[DownloadChanges]>([])
     let changes = downloader.changes(every: .seconds(5))
     let reader = Task { for await batch in changes { batches.update { $0.append(batch) } } }
+    // The snapshot comes at once, also without downloads.
+    await batches.wait { $0.count == 1 }
+    #expect(batches.value[0].isSnapshot && batches.value[0].isComplete && batches.value[0].statuses.isEmpty)
     try await downloader.add(contentsOf: requests(3))
     await source.held(atLeast: 3)
     await time.sleeper(dueIn: .seconds(5), purpose: .changes)
     time.advance(by: .milliseconds(4999))
     try await settle(downloader)
-    #expect(batches.value.isEmpty)
+    #expect(batches.value.count == 1)
     time.advance(by: .milliseconds(1))
-    await batches.wait { $0.count == 1 }
-    #expect(Set(batches.value.first?.statuses.map(\.id) ?? []) == ["d0", "d1", "d2"])
+    await batches.wait { $0.count == 2 }
+    #expect(Set(batches.value[1].statuses.map(\.id)) == ["d0", "d1", "d2"] && !batches.value[1].isSnapshot)
     // All that changes in the next interval comes together, with the latest status of each download.
     await time.sleeper(dueIn: .seconds(5), purpose: .changes)
     source.release()
     try await downloader.waitUntilIdle()
     try await downloader.remove("d2")
-    #expect(batches.value.count == 1)
+    #expect(batches.value.count == 2)
     time.advance(by: .seconds(5))
-    await batches.wait { $0.count == 2 }
+    await batches.wait { $0.count == 3 }
     let last = try #require(batches.value.last)
     #expect(Dictionary(last.statuses.map { ($0.id, $0.state.phase) }) { $1 } == ["d0": .finished, "d1": .finished])
     #expect(last.removed == ["d2"])
@@ -64,6 +67,7 @@ struct ChangesIntervalTests: EngineSuite {
   @Test func afterAQuietIntervalAChangeIsReportedAtOnce() async throws {
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [FakeGate(.closed("not yet"))])
     var changes = downloader.changes(every: .seconds(60)).makeAsyncIterator()
+    #expect(await changes.next()?.isSnapshot == true)
     time.advance(by: .seconds(60))
     try await downloader.add(DownloadRequest(url, id: "a"))
     // The clock does not move from here on.
@@ -76,8 +80,8 @@ struct ChangesIntervalTests: EngineSuite {
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [FakeGate(.closed("not yet"))])
     let changes = downloader.changes(every: .seconds(3600))
     let reader = Task { await changes.reduce(into: Set<DownloadID>()) { $0.formUnion($1.statuses.map(\.id)) } }
-    try await downloader.add(DownloadRequest(url, id: "a"))
     await time.sleeper(dueIn: .seconds(3600), purpose: .changes)
+    try await downloader.add(DownloadRequest(url, id: "a"))
     await downloader.shutdown()
     #expect(await reader.value == ["a"])
   }
@@ -111,6 +115,7 @@ struct ChangesIntervalTests: EngineSuite {
     for interval in [Duration.zero, .seconds(3600)] {
       let changes = downloader.changes(every: interval)
       let reader = Task { for await _ in changes {} }
+      // After the snapshot.
       if interval > .zero { await time.sleeper(dueIn: interval, purpose: .changes) }
       reader.cancel()
       await reader.value
@@ -121,11 +126,29 @@ struct ChangesIntervalTests: EngineSuite {
   @Test func aReaderThatDoesNotReadCostsBoundedMemory() async throws {
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [FakeGate(.closed("not yet"))])
     let changes = downloader.changes(every: .zero)
-    try await downloader.add(contentsOf: requests(10_050))
     var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next()?.statuses.isEmpty == true)
+    try await downloader.add(contentsOf: requests(10_050))
+    // More than are kept have changed, and more than a snapshot holds are there.
     let batch = try #require(await iterator.next())
-    #expect(batch.statuses.count == 10_000)
-    #expect(!batch.isComplete)
+    #expect(batch.statuses.count == 10_000 && batch.isSnapshot && !batch.isComplete)
+    // What has changed is told although the snapshot does not have it.
+    let last = try await downloader.statuses(DownloadQuery(order: .arrival, limit: 1, offset: 10_049))[0].id
+    _ = try await downloader.remove("d0")
+    _ = try await downloader.pause(last)
+    // After a second snapshot it waits for half a second.
+    let clock = Task { [time] in
+      while !Task.isCancelled {
+        await time.advanceToNextSleeper()
+        await Task.yield()
+      }
+    }
+    var told: Set<DownloadID> = []
+    while told.count < 2, let batch = await iterator.next() {
+      told.formUnion(batch.removed + batch.statuses.filter { $0.state == .paused }.map(\.id))
+    }
+    clock.cancel()
+    #expect(told == ["d0", last])
     await downloader.shutdown()
   }
 }

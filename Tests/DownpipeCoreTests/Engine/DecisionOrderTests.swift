@@ -74,25 +74,6 @@ struct DecisionOrderTests {
     #expect(waits.takeDue() == Array(ids[7..<14]))
   }
 
-  @Test("Changed reasons are told in the order of the downloads, those of dependents in the order of their ids")
-  func reasons() {
-    var reasons = WaitingReasons()
-    for (index, id) in ids.enumerated() {
-      reasons.note(id, Candidate(host: "host \(index % 20)"), .waiting(.turn))
-      reasons.note("after \(id)", Candidate(), .waiting(.dependency("one", .unfinished)), waitsFor: ["one"])
-    }
-    var asked: [String] = []
-    let changed = reasons.takeChanged { candidate in
-      asked.append(candidate.host)
-      return .suspended
-    }
-    #expect(changed == ids)
-    #expect(asked == (0..<20).map { "host \($0)" })
-    reasons.noteChange(of: ["one"])
-    let stale: [DownloadID] = reasons.takeStale()
-    #expect(stale == ids.map { DownloadID("after \($0)") }.sorted())
-  }
-
   // MARK: Watchers
 
   @Test("Watchers are told in the order in which they came")
@@ -100,11 +81,11 @@ struct DecisionOrderTests {
     let hub = EventHub(time: VirtualTime())
     let streams = ids.map { hub.events(of: $0).stream }
     #expect(hub.watchedDownloads == ids)
-    let buffer = hub.changeBuffer(followsQueue: true)
-    for id in ids { buffer.record(.removed, of: id) }
-    buffer.record(.removed, of: ids[0])
-    let batch = try #require(await buffer.next(every: .zero))
-    #expect(batch.removed == ids)
+    let buffer = hub.changeBuffer(followsQueue: true, knowsAll: true)
+    buffer.record(.removed, of: ids)
+    buffer.record(.removed, of: [ids[0]])
+    let news = try #require(await buffer.next(every: .zero))
+    #expect(news.known.removed == ids)
     withExtendedLifetime(streams) {}
   }
 

@@ -78,6 +78,7 @@ struct DownloaderWatchingTests: EngineSuite {
     let source = FakeSource(everyURL: .init(bytes))
     let downloader = try await downloader(source)
     var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    #expect(await changes.next()?.isSnapshot == true)
     try await downloader.add(contentsOf: (0..<50).map { DownloadRequest(url, id: DownloadID("d\($0)")) })
     try await downloader.waitUntilIdle()
     await downloader.shutdown()

@@ -90,16 +90,16 @@ struct EventOrderTests: EngineSuite {
   @Test func aRemovalIsToldAsTheLastEvent() async throws {
     let hub = EventHub(time: time)
     let (stream, watcher) = hub.events(of: "a")
-    #expect(!hub.hasTold("a", to: watcher))
+    #expect(hub.note(nil, of: "a", by: watcher))
     hub.publish(removalOf: try DownloadRequest(url, id: "a"))
-    #expect(hub.hasTold("a", to: watcher) && hub.watchedDownloads.isEmpty)
+    #expect(!hub.note(nil, of: "a", by: watcher) && hub.watchedDownloads.isEmpty)
     var kinds: [DownloadEvent.Kind] = []
     for await event in stream { kinds.append(event.kind) }
     #expect(kinds == [.removed])
     // A watcher that comes later is not ended by it.
     let later = hub.events(of: "a")
-    #expect(!hub.hasTold("a", to: later.watcher))
+    #expect(hub.note(nil, of: "a", by: later.watcher))
     hub.finish()
-    #expect(!hub.hasTold("a", to: later.watcher), "a downloader that is shut down tells nothing more")
+    #expect(hub.note(nil, of: "a", by: later.watcher), "a downloader that is shut down tells nothing more")
   }
 }

@@ -203,9 +203,9 @@ struct ImpossibleNumbersTests: EngineSuite {
         return answersAdditions ? outcomes : []
       }
       func exchange(
-        _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+        _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
       ) async throws -> LedgerExchange {
-        var exchange = try await base.exchange(saves, leasing: request, at: now)
+        var exchange = try await base.exchange(saves, leasing: request, at: now, number: number)
         exchange.saved = []
         return exchange
       }

@@ -48,8 +48,9 @@ struct LateReadingTests: EngineSuite {
   @Test("The state of a download that has run meanwhile is not published over its end")
   func anEndIsNotTakenBack() async throws {
     let (late, gate) = (LateLedger(base: ledger), FakeGate(.closed("not yet")))
-    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate], ledger: late)
-    var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    let observer = RecordingObserver()
+    let downloader = try await downloader(
+      FakeSource(everyURL: .init(bytes)), gates: [gate], observers: [observer], ledger: late)
     try await downloader.add(DownloadRequest(url, id: "a"))
     late.reading.update { $0 = .nextIsHeld }
     let publishing = Task { try await downloader.update("a") { $0.priority = .high } }
@@ -59,8 +60,7 @@ struct LateReadingTests: EngineSuite {
     _ = try await publishing.value
     try await downloader.waitUntilIdle()
     await downloader.shutdown()
-    var last: DownloadState.Phase?
-    while let batch = await changes.next() { last = batch.statuses.last?.state.phase ?? last }
-    #expect(last == .finished)
+    let states = observer.events.compactMap { if case .state(let state) = $0.kind { state.phase } else { nil } }
+    #expect(states.last == .finished, "\(states)")
   }
 }

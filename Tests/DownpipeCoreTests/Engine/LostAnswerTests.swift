@@ -162,7 +162,7 @@ struct LostAnswerTests: EngineSuite {
     let download = try await downloader.add(contentsOf: requests(1))[0]
     let changes = downloader.changes()
     let reading = Task { () -> Bool in
-      for await batch in changes where !batch.isComplete { return true }
+      for await batch in changes where batch.isSnapshot && batch.statuses.first?.state == .cancelled { return true }
       return false
     }
     let watching = Task { () -> Bool in

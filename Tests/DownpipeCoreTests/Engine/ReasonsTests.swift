@@ -4,7 +4,7 @@ import Foundation
 import HangLimit
 import Testing
 
-/// Watchers of all downloads get each change, including new reasons to wait and removals.
+/// Why downloads wait: a status says so, a watcher of one download is told, and one of all is told to ask.
 @Suite(.endsHangs)
 struct ReasonsTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -26,142 +26,84 @@ struct ReasonsTests: EngineSuite {
     }
   }
 
-  @Test func aListShowsWhatStatusSays() async throws {
+  @Test func whoWatchesOneDownloadHearsWhatStatusSays() async throws {
     let (gate, observer) = (FakeGate(), RecordingObserver())
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
     let downloader = try await downloader(source, gate, observer)
-    try await downloader.add(contentsOf: requests(3))
+    let download = try await downloader.add(contentsOf: requests(3))[2]
+    let told = Watched<[DownloadState]>([])
+    let watching = Task {
+      for await event in download.events {
+        if case .state(let state) = event.kind { told.update { $0.append(state) } }
+      }
+    }
     await source.held(atLeast: 1)
     // A limit is reached.
-    let limited = await sees(observer, "d2", .limit(id: "FakeAdmissionPolicy", text: "1 of 1"))
-    #expect(limited)
-    #expect(try await downloader.status(of: "d2")?.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1")))
+    let full = DownloadState.waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1"))
+    try await advancing { await told.wait { $0.last == full } }
+    #expect(try await download.status.state == full)
     // A gate closes.
     gate.close("no network")
-    let closed = await sees(observer, "d2", .gate(id: "FakeGate", text: "FakeGate: no network"))
-    #expect(closed)
+    await told.wait { $0.last == .waiting(.gate(id: "FakeGate", text: "FakeGate: no network")) }
     // The gate opens again: the first download takes the slot, the others wait for the limit as before.
-    let before = observer.events.count
     gate.open()
     await source.requests(atLeast: 2)
-    let again = await sees(observer, "d2", .limit(id: "FakeAdmissionPolicy", text: "1 of 1"), after: before)
-    #expect(again)
+    try await advancing { await told.wait { $0.last == full } }
     // Everything is suspended.
     await downloader.setSuspended(true)
-    let suspended = await sees(observer, "d2", .suspended)
-    #expect(suspended)
+    await told.wait { $0.last == .waiting(.suspended) }
     source.release()
     await downloader.shutdown()
+    await watching.value
+    #expect(zip(told.value, told.value.dropFirst()).allSatisfy { $0 != $1 }, "nothing is told twice")
   }
 
-  @Test func changesTellWhyWhatWaitedBeforeWaits() async throws {
-    let (gate, observer) = (FakeGate(), RecordingObserver())
+  @Test func whoWatchesOneDownloadHearsOfWhatItWaitsFor() async throws {
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
-    let earlier = try await Downloader(options: options) {
-      source
-      FakeGate(.closed("not yet"))
-      storage
-      ledger
-    }
-    try await earlier.add(contentsOf: requests(2))
-    await earlier.shutdown()
-    let downloader = try await downloader(source, gate, observer)
-    let changes = downloader.changes(every: .zero)
-    await source.held(atLeast: 1)
-    let reason = try await advancing { () -> DownloadState? in
-      for await batch in changes {
-        if let status = batch.statuses.first(where: { $0.id == "d1" }) { return status.state }
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(
+      DownloadRequest(url, id: "b").with(\.after, ["a"]))
+    let told = Watched<[DownloadState]>([])
+    let watching = Task {
+      for await event in download.events {
+        if case .state(let state) = event.kind { told.update { $0.append(state) } }
       }
-      return nil
     }
-    #expect(reason == .waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1")))
+    await told.wait { $0.last == .waiting(.dependency("a", .unknown)) }
+    try await downloader.add(DownloadRequest(url.appending(path: "a"), id: "a"))
+    try await advancing { await told.wait { $0.last == .waiting(.dependency("a", .unfinished)) } }
+    await source.held(atLeast: 1)
+    _ = try await downloader.pause("a")
+    try await advancing { await told.wait { $0.last == .waiting(.dependency("a", .paused)) } }
     source.release()
     await downloader.shutdown()
+    await watching.value
   }
 
-  /// A ledger with millions of downloads may take a while to read those that wait. Only watchers are told of them.
+  /// A ledger with millions of downloads may take a while to read them, or fail. Only who shows them waits.
   @Test(arguments: [true, false])
-  func nothingElseWaitsForTheReadingOfWhatWaits(_ fails: Bool) async throws {
+  func nothingElseWaitsForASnapshot(_ fails: Bool) async throws {
     let slow = FaultyLedger(ledger)
-    if fails { slow.fail(.records, times: 1_000, with: DownloadError(.ledger, "away")) } else { slow.hold(.records) }
+    if fails { slow.fail(.records, times: 3, with: DownloadError(.ledger, "away")) } else { slow.hold(.records) }
     let downloader = try await Downloader(options: options) {
       FakeSource(everyURL: .init(bytes))
       storage
       slow
     }
     let changes = downloader.changes(every: .zero)
+    let reading = Task { await changes.first { $0.isSnapshot } }
     if fails { await slow.calls(of: .records, atLeast: 1) } else { await slow.held(atLeast: 1) }
     let download = try await downloader.add(DownloadRequest(url))
     _ = try await download.value
     slow.release()
-    await downloader.shutdown()
-    for await _ in changes {}
-  }
-
-  /// What the ledger had when it was read may be over when that is known.
-  @Test func whatHasEndedWhileTheQueueWasReadIsNotToldAgain() async throws {
-    let (slow, observer, source) = (FaultyLedger(ledger), RecordingObserver(), FakeSource())
-    let requests = requests(4)
-    for request in requests { source.script(request.url, .init(bytes)) }
-    source.script(requests[2].url, .init(bytes).holding(after: 10_000))
-    // The first one ends no sooner than the others are being read.
-    let first = FakeSource([requests[0].url: [.init(bytes).holding(after: 10_000)]], name: "first")
-    let earlier = try await Downloader(options: options) {
-      source
-      FakeGate(.closed("not yet"))
-      storage
-      ledger
-    }
-    try await earlier.add(contentsOf: Array(requests.prefix(2)))
-    await earlier.shutdown()
-    slow.hold(.records, .after)
-    let downloader = try await Downloader(options: options) {
-      first
-      source
-      limit(1)
-      observer
-      storage
-      slow
-    }
-    await slow.held(atLeast: 1)
-    first.release()
-    for id in ["d0", "d1"] as [DownloadID] { _ = await observer.wait(for: id, toBe: .finished) }
-    // The others wait for its slot, as those that have ended would, too.
-    try await downloader.add(contentsOf: Array(requests.suffix(2)))
-    await source.held(atLeast: 1)
-    slow.release()
-    try await advancing { for _ in 0..<5 { try await settle(downloader) } }
-    source.release()
-    try await downloader.waitUntilIdle()
-    await downloader.shutdown()
-    let ends = observer.events.compactMap { event in
-      if case .state(.finished) = event.kind { event.id.rawValue } else { nil }
-    }
-    #expect(ends.sorted() == ["d0", "d1", "d2", "d3"])
-  }
-
-  /// The next attempt to read it is made after a while, which grows.
-  @Test func aQueueThatCannotBeReadIsReadLater() async throws {
-    let (away, observer) = (FaultyLedger(ledger), RecordingObserver())
-    let source = FakeSource(everyURL: .init(bytes))
-    away.fail(.records, times: 3, with: DownloadError(.ledger, "away"))
-    let downloader = try await Downloader(options: options) {
-      source
-      FakeGate(.closed("not yet"))
-      observer
-      storage
-      away
-    }
-    for (call, pause) in [Duration.seconds(1), .seconds(2), .seconds(4)].enumerated() {
-      await away.calls(of: .records, atLeast: call + 1)
-      await time.sleeper(dueIn: pause, purpose: .reasons)
-      #expect(await time.advanceToNextSleeper() == pause)
-    }
-    await away.calls(of: .records, atLeast: 4)
+    let snapshot = try await advancing { await reading.value }
+    #expect(snapshot?.isComplete == true)
+    if fails { #expect(snapshot?.statuses.map(\.id) == [download.id]) }
     await downloader.shutdown()
   }
 
-  /// A reader can leave out the queue: it gets neither new downloads that wait for a free slot nor their limits, but gates.
+  /// A reader can leave out the queue: it gets neither new downloads that wait for a free slot, nor that they wait for it for
+  /// another reason, but hears of gates.
   @Test(arguments: [true, false])
   func aReaderFollowsTheQueueOrNot(_ follows: Bool) async throws {
     let (gate, source) = (FakeGate(), FakeSource(everyURL: .init(bytes).holding(after: 10_000)))
@@ -175,32 +117,26 @@ struct ReasonsTests: EngineSuite {
     // Until the gate has reported, new downloads wait for it.
     await gate.watchers(atLeast: 1)
     try await settle(downloader)
-    let changes = downloader.changes(every: .zero, followingQueue: follows)
+    let changes = downloader.changes(every: .zero, followingQueue: follows, beginningWithSnapshot: false)
+    let batches = Watched<[DownloadChanges]>([])
+    let reading = Task { for await batch in changes { batches.update { $0.append(batch) } } }
     try await downloader.add(contentsOf: requests(2))
     await source.held(atLeast: 1)
-    try await settle(downloader)
+    await batches.wait { $0.contains { $0.statuses.contains { $0.id == "d0" && $0.state == .transferring } } }
     // The limit has become the reason by now.
     await time.advanceToNextSleeper()
     try await settle(downloader)
-    var hasQueue = false
-    for await batch in changes {
-      if batch.statuses.contains(where: { $0.id == "d1" }) { hasQueue = true }
-      if batch.statuses.contains(where: { $0.id == "d0" && $0.state == .transferring }) { break }
-    }
-    #expect(hasQueue == follows)
+    if follows { await batches.wait { $0.contains(where: \.reasonsMayHaveChanged) } }
+    let before = batches.value
+    #expect(before.contains { $0.statuses.contains { $0.id == "d1" } } == follows)
+    #expect(before.contains(where: \.reasonsMayHaveChanged) == follows)
     gate.close("no network")
-    let reason = try await advancing { () -> DownloadState? in
-      for await batch in changes {
-        for status in batch.statuses where status.id == "d1" {
-          if case .waiting(.gate) = status.state { return status.state }
-          #expect(follows)
-        }
-      }
-      return nil
-    }
-    #expect(reason == .waiting(.gate(id: "FakeGate", text: "FakeGate: no network")))
+    await batches.wait { $0.dropFirst(before.count).contains(where: \.reasonsMayHaveChanged) }
+    let state = try await downloader.statuses(of: ["d1"])["d1"]?.state
+    #expect(state == .waiting(.gate(id: "FakeGate", text: "FakeGate: no network")))
     source.release()
     await downloader.shutdown()
+    await reading.value
   }
 
   /// A watcher of a single download gets changes of gates and limits, too.
@@ -220,25 +156,6 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  /// A new watcher gets the reasons of downloads that were added while there was no watcher.
-  @Test func aSecondListIsFilledAsWell() async throws {
-    let (gate, source) = (FakeGate(.closed("FakeGate: off")), FakeSource(everyURL: .init(bytes)))
-    let downloader = try await downloader(source, gates: [gate])
-    await gate.watchers(atLeast: 1)
-    for round in 0..<2 {
-      let id = DownloadID("d\(round)")
-      try await downloader.add(DownloadRequest(url, id: id))
-      let changes = downloader.changes(every: .zero)
-      let closed = DownloadState.waiting(.gate(id: "FakeGate", text: "FakeGate: \(round)"))
-      try await settle(downloader)
-      gate.close("\(round)")
-      for await batch in changes {
-        if batch.statuses.contains(where: { $0.id == id && $0.state == closed }) { break }
-      }
-    }
-    await downloader.shutdown()
-  }
-
   @Test func aRemovalIsAnEventAndLeavesTheList() async throws {
     let (gate, observer) = (FakeGate(), RecordingObserver())
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
@@ -248,6 +165,7 @@ struct ReasonsTests: EngineSuite {
     var events = downloads[1].events.makeAsyncIterator()
     _ = await events.next()
     var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    #expect(await changes.next()?.statuses.count == 2)
     try await downloads[0].remove()
     try await downloads[1].remove()
     var last: DownloadEvent?
@@ -304,20 +222,5 @@ struct ReasonsTests: EngineSuite {
     #expect(try await value.name == "file.bin")
     await first.shutdown()
     await second.shutdown()
-  }
-
-  private func sees(
-    _ observer: RecordingObserver, _ id: DownloadID, _ reason: WaitingReason, after count: Int = 0
-  ) async -> Bool {
-    let clock = Task {
-      while !Task.isCancelled {
-        time.advance(by: .milliseconds(50))
-        await Task.yield()
-      }
-    }
-    defer { clock.cancel() }
-    return await observer.wait { events in
-      events.dropFirst(count).contains { $0.id == id && $0.kind == .state(.waiting(reason)) }
-    }
   }
 }

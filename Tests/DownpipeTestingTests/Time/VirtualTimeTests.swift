@@ -151,7 +151,7 @@ struct VirtualTimeTests {
   @Test("sleeper(dueIn:) ignores the timers of the downloader itself")
   func housekeepingIsOverlooked() async throws {
     let time = VirtualTime()
-    let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .reasons, .changes]
+    let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .changes]
     let sleepers = own.map { purpose in Task { try await time.sleep(for: .seconds(30), purpose: purpose) } }
     await time.sleepers(atLeast: own.count)
     let found = Watched(0)

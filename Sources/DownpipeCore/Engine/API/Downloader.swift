@@ -321,34 +321,54 @@ public final class Downloader: Sendable {
 
   // MARK: Watching
 
-  /// Returns the changes of all downloads, in batches.
+  /// Returns all downloads and then their changes, in batches.
   ///
-  /// A batch has the latest status of each changed download and the ids of removed downloads. A new reason to wait is
-  /// a change, too. The same status may be reported twice.
+  /// The first batch is a snapshot (``DownloadChanges/isSnapshot``): the statuses of all downloads, of which there may be none,
+  /// as they are when the reader asks for it. Each later batch has the latest status of each changed download and the ids of
+  /// removed downloads. The same status may be reported twice. So a list is kept with:
+  ///
+  /// ```swift
+  /// var rows: [DownloadID: DownloadStatus] = [:]
+  /// for await batch in downloader.changes() {
+  ///   if batch.isSnapshot { rows = [:] }
+  ///   for status in batch.statuses { rows[status.id] = status }
+  ///   for id in batch.removed { rows[id] = nil }
+  /// }
+  /// ```
+  ///
+  /// **Another snapshot** follows when changes were left out: when other users of the ledger, in this process or in others,
+  /// have changed downloads, and when more than 10,000 downloads have changed since the reader took the last batch. Changes of
+  /// others come within a second if the ledger can tell of them, as SQLite and PostgreSQL can.
+  ///
+  /// **Reasons to wait** are not in the batches, because those of a whole queue change when one download ends. A batch says
+  /// that they may have changed (``DownloadChanges/reasonsMayHaveChanged``), while downloads run at most every
+  /// ``DownloaderOptions/progressInterval`` unless a gate says so; ask for the waiting downloads that are shown, with ``statuses(of:)``. A download
+  /// that is watched by itself, with ``Download/events``, is told its new reason.
   ///
   /// The first change after a quiet interval is reported at once, the changes that follow it together after
-  /// `interval`. Changes that the reader has not taken are merged, and at most 10,000 downloads are kept for it; see
-  /// ``DownloadChanges/isComplete``. When the downloader shuts down, the last batch is reported at once and the
-  /// sequence ends.
-  ///
-  /// Changes that other users of the ledger make are only reported for downloads that are watched individually, with
-  /// ``Download/events``. If a ledger has other users, read ``statuses(_:)`` from time to time.
-  /// - Parameter interval: The least time between two batches, and before the first one. Progress changes at most every
+  /// `interval`. Changes that the reader has not taken are merged. If the ledger cannot be read, the batch comes when it can.
+  /// When the downloader shuts down, the last batch is reported at once and the sequence ends.
+  /// - Parameter interval: The least time between two batches. Progress changes at most every
   ///   ``DownloaderOptions/progressInterval``.
-  /// - Returns: A sequence for one reader.
+  /// - Returns: A sequence for one reader. Cancelling its task ends it.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
-    changes(every: interval, followingQueue: true)
+    changes(every: interval, beginningWithSnapshot: true)
   }
 
   /// Returns the changes of all downloads, in batches.
   ///
-  /// - Parameter followingQueue: `false` leaves out new downloads that wait for a free slot only, and whether it is their
-  ///   turn or a limit that they wait for. Of a queue of thousands nearly all changes are of this kind.
-  package func changes(every interval: Duration, followingQueue: Bool) -> AsyncStream<DownloadChanges> {
-    let buffer = engine.hub.changeBuffer(followsQueue: followingQueue)
-    // From now on the loop has to keep the reasons of waiting downloads up to date.
+  /// - Parameters:
+  ///   - followingQueue: `false` leaves out new downloads that wait for a free slot only, and that others wait for one for
+  ///     another reason. Of a queue of thousands nearly all changes are of this kind.
+  ///   - beginningWithSnapshot: `false` leaves out all snapshots: a batch is not complete then.
+  package func changes(
+    every interval: Duration, followingQueue: Bool = true, beginningWithSnapshot: Bool
+  ) -> AsyncStream<DownloadChanges> {
+    let buffer = engine.hub.changeBuffer(followsQueue: followingQueue, knowsAll: !beginningWithSnapshot)
+    // From now on the loop has to look for changes by others.
     engine.context.mailbox.wake()
-    return AsyncStream { await buffer.next(every: interval) }
+    let reader = ChangeReader(engine: engine, buffer: buffer, interval: interval, takesSnapshots: beginningWithSnapshot)
+    return AsyncStream { await reader.next() }
   }
 
   /// Delivers the changes so far to the readers of ``changes(every:)`` at once, for example when the downloader is idle.

@@ -33,10 +33,9 @@ extension Engine {
     sizes["calls"] = state.commands.ready.count + state.additions.count
     sizes["lost removals"] = state.lostRemovals.count
     sizes["unpublished downloads"] = state.unpublished.count
-    sizes["outcomes"] = state.outbox.waiting.count
+    sizes["outcomes"] = state.outbox.count
     sizes["waits"] = state.waits.isAnythingMissing ? 1 : 0
     sizes["idle waiters"] = state.idleWaiters.isEmpty ? 0 : 1
-    sizes["reasons"] = state.reasons.told.count
     sizes["watched downloads"] = hub.watchedDownloads.count
     sizes["claims of room"] = context.room.count
     sizes["connections"] = context.connections.count

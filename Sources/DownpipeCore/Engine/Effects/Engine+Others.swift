@@ -5,8 +5,9 @@ extension Engine {
     guard let changes = store.changesByOthers else { return }
     for await _ in changes {
       noteChangesByOthers()
+      hub.publishIncomplete()
       // If many downloads are watched, they are not read after each commit of another user.
-      if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
+      if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .others) }
     }
   }
 

@@ -155,7 +155,7 @@ actor Engine {
     case .start(let run, let earlier):
       run.start(after: earlier)
       if options.sabotage == .startsTwice { Run(run.record, leasedAt: time.now, run.stages, context).start(after: nil) }
-    case .end(let run, let end): tell(run, end)
+    case .end(let run, let published): tell(run, published)
     case .announceUnsaved(let run, let error):
       guard run.status.state != .waiting(.turn) else { return }
       run.announce(.attemptFailed(error))
@@ -169,13 +169,15 @@ actor Engine {
     case .askRoom: begin { await self.askRoom() }
     case .lookForOthers: begin { await self.lookForOthers() }
     case .publish(.status(let status)): hub.publish(stateOf: status)
+    case .publish(.reason(let status)): hub.publish(stateOf: status, isReason: true)
+    case .publish(.changes(let ids)): hub.publish(changesOf: ids)
+    case .publish(.reasons(let isOfQueue)): hub.publishReasons(isOfQueue: isOfQueue)
     case .publish(.removal(let request)): hub.publish(removalOf: request)
     case .publish(.removalOf(let id)): hub.publish(removalOf: id)
     case .publish(.incomplete): hub.publishIncomplete()
     case .announcePresentState(let run): run.announcePresentState()
     case .answer(let answers): for answer in answers { answer() }
     case .leaseSharedRates: leaseSharedRates()
-    case .fillReasons: begin { await self.fillReasons() }
     case .tickRuns: for run in state.slots.runs.values { run.tick(at: time.now) }
     // Not here: the ledger may not answer, and progress and speed go on without it.
     case .renewLeases: if !isRenewing { begin { await self.renewLeases() } }
@@ -232,17 +234,10 @@ actor Engine {
     try? await store.close()
   }
 
-  /// Publishes the end of a run, notes what is told of it, and resumes those that wait for it. A watcher that hears of it
-  /// finds the download without its run, and may add or resume it at once.
-  private func tell(_ run: Run, _ end: EngineState.EndOfRun) {
-    if hub.isWatched(run.id) {
-      // It may have been leased again.
-      if let followed = end.followed, state.slots.runs[run.id] == nil {
-        state.reasons.note(run.id, run.read { $0.candidate }, followed)
-      }
-      if end.isUncertain { state.unpublished.note(run.id, end.request, for: hub) }
-    }
-    if let published = end.published { run.announce(state: published) }
+  /// Publishes the end of a run, and resumes those that wait for it. A watcher that hears of it finds the download without its
+  /// run, and may add or resume it at once.
+  private func tell(_ run: Run, _ published: DownloadState?) {
+    if let published { run.announce(state: published) }
     run.markEnded()
     stopUnusedSessions()
   }
@@ -254,17 +249,12 @@ actor Engine {
     for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }
   }
 
-  /// Finds out why the ledger has refused a run: its outcome was saved and the answer was lost, or it has lost its lease.
-  /// Says so then, and deletes its partial if its download was removed. What it has published is removed when another owner has
-  /// ended the download with another file.
+  /// Cleans up after a run that the ledger has refused: it has lost its lease. Says so, or deletes its partial if its download
+  /// was removed. What it has published is removed when another owner has ended the download with another file.
   private func cleanUp(_ run: Run) async {
-    var isSaved = false
     do {
-      let record = try await store.record(run.id)
-      if let record, record.generation == run.key.generation {
-        // The ledger may have saved the outcome before, and its answer was lost. A lease by another owner counts as an attempt.
-        isSaved = run.read { $0.phase == record.phase && $0.attempts == record.attempts }
-        if isSaved { run.state.withLock { $0.wasRefused = false } } else { run.announceLoss() }
+      if try await store.record(run.id)?.generation == run.key.generation {
+        run.announceLoss()
       } else {
         // A record may be of a later download with the same id, whose partial has another key.
         try await context.storage.removePartials(run.read { $0.partialKeys })
@@ -272,7 +262,7 @@ actor Engine {
     } catch {
       // The bytes are left as an orphan.
     }
-    if !isSaved { await context.removeCopies(run.refusedCopies) }
+    await context.removeCopies(run.refusedCopies)
     context.mailbox.post(cleanedUp: run)
   }
 
@@ -333,21 +323,6 @@ actor Engine {
     defer { state.idleWaiters.remove(waiter) }
     context.mailbox.wake()
     try await waiter.wait()
-  }
-
-  // MARK: Reasons
-
-  /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
-  /// there may be thousands of new downloads, which are known. It is done beside the turns: in a ledger with millions of
-  /// downloads it may take a while, and nothing else waits for what only watchers are told.
-  private func fillReasons() async {
-    let watchers = hub.watchersOfAll
-    var query = DownloadQuery(phases: [.waiting], location: context.locationForReading, order: .rank)
-    query.limit = WaitingReasons.most
-    let records = try? await store.records(query)
-    decide { state, instant in
-      if let records { state.follow(records, for: watchers, at: instant) } else { state.readReasonsLater(at: instant) }
-    }
   }
 }
 

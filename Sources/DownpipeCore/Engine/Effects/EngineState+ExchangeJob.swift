@@ -13,7 +13,12 @@ extension EngineState {
     guard exchange != nil || !additions.isEmpty else { return nil }
     turn.isRepeated = true
     guard let exchange else { return addWaiting() }
-    return Job { [additions = takeAdditions()] context, _ in
+    return perform(exchange)
+  }
+
+  /// Performs an exchange, and adds what callers have asked for.
+  mutating func perform(_ exchange: Exchange) -> Job {
+    Job { [additions = takeAdditions()] context, _ in
       // In a task of its own, which is not cancelled: what has been saved would not be known. The ledger adds meanwhile, in
       // the same transaction if it can.
       let task = context.executors.start { await exchange.perform(in: context) }
@@ -71,25 +76,23 @@ extension EngineState {
   /// Tells runs and watchers about additions.
   mutating func take(_ added: Added, at instant: Instant) {
     turn.answers += added.answers
+    outbox.note(changed: added.changed)
     guard !added.outcomes.isEmpty else { return }
-    mode.mayLease = true
+    // Others may have waited for them.
+    (mode.mayLease, reasons.mayHaveChanged) = (true, true)
     // A run whose download was added twice in this turn takes over what the later addition has made of it.
     var latest: [DownloadID: DownloadRecord] = [:]
     for outcome in added.outcomes {
       let record = outcome.record
       if slots.runs[record.id] != nil { latest[record.id] = record }
       if !outcome.isNew { noteDelay(of: record) }
-      // A watcher that comes later learns why they wait even if nothing else happens.
-      if !record.request.after.isEmpty { reasons.mayHaveChanged = true }
     }
     for outcome in added.outcomes {
       let record = outcome.record
       if slots.runs[record.id] != nil {
         guard let last = latest.removeValue(forKey: record.id) else { continue }
         takeOver(last, since: added.before[record.id])
-        reasons.noteChange(of: CollectionOfOne(record.id))
       } else if outcome.isNew, record.waitsFor.isEmpty {
-        reasons.noteChange(of: CollectionOfOne(record.id))
         publish(record, isNew: true, at: instant)
       } else if added.changed.contains(record.id) || record.phase.isActive {
         noteChange(of: CollectionOfOne(record.id))

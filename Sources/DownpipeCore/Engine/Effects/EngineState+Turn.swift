@@ -9,17 +9,18 @@ extension EngineState {
   /// The parts of a turn, in their order.
   enum TurnPart: CaseIterable, Sendable {
     /// What a failure of the ledger has prevented is done again.
-    case renames, ownership
+    case renames, reclaim
     /// Runs end that the ledger had refused and that have been cleaned up.
     case cleanedUp
     /// Changes of other users of the ledger are taken over.
     case others
-    case reasons
     case calls, publishing
     /// Downloads may start whose resource is available.
     case due, publishingDue
     /// Outcomes are saved, and downloads are added and leased.
-    case exchange, publishingExchange
+    case exchange
+    /// Reasons to wait are told when free slots are filled again.
+    case reasons, publishingExchange
     /// A timer is set for the next due time.
     case timer
     case idle
@@ -36,6 +37,8 @@ extension EngineState {
     var command = 0
     /// What callers get when the changes are published.
     var answers: [Answer] = []
+    /// Why the last exchange or reclaim of this turn has failed.
+    var ledgerError: DownloadError?
   }
 
   /// Decides what is done next in a turn; `nil` if the turn is over.
@@ -61,13 +64,13 @@ extension EngineState {
   private mutating func begin(_ part: TurnPart, at instant: Instant) -> Job? {
     switch part {
     case .renames: return finishRenaming()
-    case .ownership: return clarifyOwnership()
+    case .reclaim: return mode.mustReclaim && !ledgerNeedsRest && !mode.isStopping ? reclaim() : nil
     case .cleanedUp:
       guard !cleanedUp.isEmpty else { return nil }
       endCleanedUp()
       return .effectsFirst
     case .others: return takeOverFromOthers()
-    case .reasons: return compareReasons(at: instant)
+    case .reasons: return tellReasons()
     case .calls:
       commands.goOn()
       if commands.count == 0 { lostRemovals = [:] }
@@ -97,19 +100,30 @@ extension EngineState {
       additions.append(addition)
       return nil
     case .command(let number):
+      let mustSettle = commands.concernsDownloads(number) && (mode.mustReclaim || outbox.failed != nil)
+      if mustSettle, turn.ledgerError == nil {
+        turn.calls.insert(entry, at: turn.calls.startIndex)
+        return settle()
+      }
       let runs = slots.runs
       let isLate = context.options.sabotage == .lateCommands
-      guard let turn = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil }) else { return nil }
-      guard turn.concernsDownloads, let clarification = takeClarification() else {
-        return decide(turn.decision, of: number, at: instant)
-      }
-      return clarify(clarification) { state, instant, error in
-        // What it has begun may be done without the ledger.
-        guard let error, !turn.hasBegun else { return state.decide(turn.decision, of: number, at: instant) }
-        state.commands.fail(number, error)
+      guard let own = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil }) else { return nil }
+      // What it has begun may be done without the ledger.
+      if mustSettle, !own.hasBegun, let error = turn.ledgerError {
+        commands.fail(number, error)
         return nil
       }
+      return decide(own.decision, of: number, at: instant)
     }
+  }
+
+  /// Finds out which downloads this owner holds, before a command changes some: it would take those of dead owners, and those
+  /// that were leased in an exchange without an answer, for downloads of other processes.
+  private mutating func settle() -> Job {
+    if mode.mustReclaim { return reclaim() }
+    selector = nil
+    (turn.isRepeated, mode.ledgerRests) = (true, false)
+    return perform(outbox.begin(nil))
   }
 
   private mutating func decide(_ decision: AnyDecision, of number: Int, at instant: Instant) -> Job? {
@@ -141,44 +155,27 @@ extension EngineState {
     }
   }
 
-  /// Finds out which downloads of the ledger this owner holds, if a failure of the ledger has left that open: those of dead
-  /// owners are reclaimed, and those that a lease has taken whose answer was lost are released. Otherwise nothing would work
-  /// on them, and commands would take them for those of other processes.
-  private mutating func clarifyOwnership() -> Job? {
-    guard !ledgerNeedsRest, !mode.isStopping, let clarification = takeClarification() else { return nil }
-    return clarify(clarification) { state, _, error in
-      if let error { state.noteFailure(error) }
+  /// Reclaims the downloads of dead owners.
+  private mutating func reclaim() -> Job {
+    mode.mustReclaim = false
+    return Job { context, _ in
+      await Result { try await context.store.reclaim(at: context.time.date) }
+    } then: { state, _, result in
+      switch result {
+      case .success(let count): if count > 0 { (state.mode.mayLease, state.reasons.isUrgent) = (true, true) }
+      case .failure(let error):
+        state.mode.mustReclaim = true
+        state.noteFailure(error)
+      }
       return nil
-    }
-  }
-
-  /// What is unknown of the downloads that this owner holds; `nil` if everything is known.
-  mutating func takeClarification() -> Clarification? {
-    guard mode.mustReclaim || mode.mayHoldUnknown else { return nil }
-    defer { (mode.mustReclaim, mode.mayHoldUnknown) = (false, false) }
-    return Clarification(
-      mustReclaim: mode.mustReclaim, mayHoldUnknown: mode.mayHoldUnknown, running: Set(slots.runs.keys))
-  }
-
-  /// - Parameter conclude: Gets the error of the ledger, if there was one.
-  func clarify(
-    _ clarification: Clarification, then conclude: @escaping Job.Taking<(any Error)?>
-  ) -> Job {
-    Job { context, changes in
-      var rest = clarification
-      do { try await context.clarify(&rest, &changes) } catch { return (rest, error as (any Error)?) }
-      return (rest, nil)
-    } then: { state, instant, found in
-      let (rest, error) = found
-      state.mode.mustReclaim = state.mode.mustReclaim || rest.mustReclaim
-      state.mode.mayHoldUnknown = state.mode.mayHoldUnknown || rest.mayHoldUnknown
-      return conclude(&state, instant, error)
     }
   }
 
   /// Lets the ledger rest after a failure that matters to those who wait until the downloader is idle.
   private mutating func noteFailure(_ error: any Error) {
-    outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+    let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
+    turn.ledgerError = error
+    outbox.noteFailure(error)
     restLedger()
   }
 
@@ -291,13 +288,4 @@ extension EngineState {
   }
 
   private var isIdle: Bool { !slots.hasRuns && outbox.isEmpty && additions.isEmpty }
-}
-
-/// What is unknown of the downloads that this owner holds.
-struct Clarification: Sendable {
-  /// Whether downloads of dead owners have to be reclaimed.
-  var mustReclaim: Bool
-  /// Whether this owner may hold downloads in the ledger that it does not know of.
-  var mayHoldUnknown: Bool
-  let running: Set<DownloadID>
 }

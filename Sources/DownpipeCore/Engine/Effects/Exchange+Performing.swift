@@ -2,48 +2,48 @@ internal import Foundation
 internal import Synchronization
 
 extension Exchange {
-  /// Performs the exchange, once more without the lease if the disk was full.
+  /// Performs the exchange, and again without the lease if the disk was full.
   func perform(in context: EngineContext) async -> Answer {
-    var request = request
-    do { try request?.location = context.storage.location } catch {
-      guard !unsaved.isEmpty else {
+    var exchange = self
+    do { try exchange.request?.location = context.storage.location } catch {
+      exchange.request = nil
+      guard !unsaved.isEmpty || first != nil else {
         let error = DownloadError(error, as: .storage, stage: context.storageName)
-        return Answer(
-          unsaved: [], result: .failure(error), lease: nil, mustLease: false, hasFailedToLease: false)
+        return Answer(exchange: exchange, result: .failure(error), mustLease: true)
       }
       // Outcomes are saved all the same; the next exchange leases.
-      request = nil
     }
-    var result = await attempt(leasing: request, in: context)
-    var lease = request
-    var hasFailedToLease = false
+    exchange.first = exchange.first ?? exchange.request
+    var result = await exchange.attempt(in: context)
     if case .failure = result {
-      hasFailedToLease = request != nil
-      // On a full disk, space for the ledger is freed, once for each run.
-      var hasRoom = false
-      for one in unsaved where one.isOutOfRoom && one.run.state.withLock({ !$0.hasMadeRoom && $0.neededRoom == nil }) {
-        one.run.state.withLock { $0.hasMadeRoom = true }
-        // Unless the outcome was saved all the same, and only the answer was lost.
-        let isSaved = (try? await context.store.record(one.run.id)).map { $0?.phase.isActive != true } ?? false
-        if !isSaved, await one.run.makeRoomForTheLedger() { hasRoom = true }
+      let full = unsaved.filter { one in
+        one.isOutOfRoom && one.run.state.withLock { !$0.hasMadeRoom && $0.neededRoom == nil }
       }
-      // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
-      if hasRoom {
-        result = await attempt(leasing: nil, in: context)
-        lease = nil
+      if !full.isEmpty {
+        // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
+        exchange.request = nil
+        result = await exchange.attempt(in: context)
+        if case .failure = result, await makeRoom(by: full) { result = await exchange.attempt(in: context) }
       }
     }
-    return Answer(
-      unsaved: unsaved, result: result, lease: lease, mustLease: self.request != nil && lease == nil,
-      hasFailedToLease: hasFailedToLease)
+    return Answer(exchange: exchange, result: result, mustLease: request != nil && exchange.request == nil)
   }
 
-  private func attempt(
-    leasing request: LeaseRequest?, in context: EngineContext
-  ) async -> Result<LedgerExchange, any Error> {
+  /// Frees space for the ledger on a full disk, once for each run.
+  private func makeRoom(by runs: [UnsavedRun]) async -> Bool {
+    var hasRoom = false
+    for one in runs {
+      one.run.state.withLock { $0.hasMadeRoom = true }
+      if await one.run.makeRoomForTheLedger() { hasRoom = true }
+    }
+    return hasRoom
+  }
+
+  private func attempt(in context: EngineContext) async -> Result<LedgerExchange, any Error> {
     let saves = unsaved.map { LedgerSave($0.run.recordToSave, [.state, .checkpoint, .steps]) }
     do {
-      let exchange = try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date)
+      let exchange = try await context.store.exchange(
+        saves, leasing: request, at: request?.now ?? context.time.date, number: number)
       try context.checkAnswers(exchange.saved.count, to: saves.count, "saves")
       return .success(exchange)
     } catch {

@@ -72,22 +72,4 @@ extension EngineContext {
     return FoundRecords(
       records: records, dependencies: Dependencies(try? await store.records(of: ids.sorted())))
   }
-
-  /// Reclaims what dead owners held, and releases what a lease has taken whose answer was lost.
-  /// - Parameter rest: What is still to be done, also after a failure.
-  func clarify(_ rest: inout Clarification, _ changes: inout Changes) async throws {
-    if rest.mustReclaim {
-      _ = try await store.reclaim(at: time.date)
-      rest.mustReclaim = false
-    }
-    guard rest.mayHoldUnknown else { return }
-    let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
-    for var record in active where record.owner == store.owner && !rest.running.contains(record.id) {
-      // The request may have changed since the lease: then this gives up what was done for the earlier one.
-      record.apply(.suspended)
-      if try await store.save(record, [.state, .checkpoint, .steps], at: time.date) { changes.ids.append(record.id) }
-      changes.mayLease = true
-    }
-    rest.mayHoldUnknown = false
-  }
 }

@@ -66,7 +66,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         latest = status.map {
           DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now, isOwn: false)
         }
-        if status == nil || !hub.hasTold(id, to: watcher) { break }
+        if status == nil || hub.note(status?.state, of: id, by: watcher) { break }
       }
       return latest
     }

@@ -15,16 +15,14 @@ final class EventHub: Sendable {
     /// Called within the publication of ``DownloadEvent/Kind/refused(_:)``.
     var refusalNotes: [@Sendable (DownloadEvent) -> Void] = []
     var isFinished = false
-    /// How many watchers of all downloads there have been, including those that have ended.
-    var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
     var followsQueue: Bool { !observers.isEmpty || changes.contains { $0.followsQueue } }
   }
   private struct Watcher {
     let token: Int
     let events: EventBuffer
-    /// Whether a state of the download that it watches was told to it.
-    var knowsState = false
+    /// The last state of the download that it watches which was told to it.
+    var told: DownloadState?
   }
   /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
@@ -46,16 +44,15 @@ final class EventHub: Sendable {
   /// Whether the download is watched individually.
   func isFollowed(_ id: DownloadID) -> Bool { state.withLock { $0.byDownload[id] != nil } }
 
+  /// Whether events of the download are delivered one by one: to observers, or to a watcher of its own.
+  func isStreamed(_ id: DownloadID) -> Bool {
+    state.withLock { !$0.observers.isEmpty || $0.byDownload[id] != nil }
+  }
+
   /// Whether events of the download have a watcher that follows downloads while they wait for a free slot.
   func isFollowedInQueue(_ id: DownloadID) -> Bool {
     state.withLock { $0.followsQueue || $0.byDownload[id] != nil }
   }
-
-  /// Whether any watcher follows downloads while they wait for a free slot.
-  var isQueueFollowed: Bool { state.withLock { $0.followsQueue || !$0.byDownload.isEmpty } }
-
-  /// A number that grows with each new watcher of all downloads; 0 while there is none.
-  var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
 
   /// Whether any event has a watcher.
   var isAnythingWatched: Bool { state.withLock { $0.watchesAll || !$0.byDownload.isEmpty } }
@@ -69,12 +66,20 @@ final class EventHub: Sendable {
       for note in notes { note(event(run.read { $0.request }, kind, isOwn: true)) }
       for watcher in watchers { watcher.events.append(event(run.read { $0.request }, kind, isOwn: true)) }
     }
-    let isState = if case .state = kind { true } else { false }
-    publish(run.id, .run(run), isState: isState) { event(run.read { $0.request }, kind, isOwn: true) }
+    let state: DownloadState? = if case .state(let state) = kind { state } else { nil }
+    publish(run.id, .run(run), state: state) { event(run.read { $0.request }, kind, isOwn: true) }
   }
 
-  func publish(stateOf status: DownloadStatus) {
-    publish(status.id, .status(status), isState: true) { event(status.request, .state(status.state)) }
+  /// - Parameter isReason: Whether it is only told to the watchers of this download, if they do not know it: the reason to
+  ///   wait may have changed.
+  func publish(stateOf status: DownloadStatus, isReason: Bool = false) {
+    if isReason {
+      let isNews = state.withLock { $0.byDownload[status.id]?.contains { $0.told != status.state } ?? false }
+      guard isNews else { return }
+    }
+    publish(status.id, isReason ? nil : .status(status), state: status.state) {
+      event(status.request, .state(status.state))
+    }
   }
 
   /// Publishes the removal of a download, and ends its streams.
@@ -86,7 +91,7 @@ final class EventHub: Sendable {
 
   /// Publishes the removal of a download whose request is not known, and ends its streams.
   func publish(removalOf id: DownloadID) {
-    for buffer in changeBuffers { buffer.record(.removed, of: id) }
+    for buffer in changeBuffers { buffer.record(.removed, of: CollectionOfOne(id)) }
     let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
     for watcher in watchers { watcher.events.finish() }
   }
@@ -99,9 +104,11 @@ final class EventHub: Sendable {
 
   /// Creates the event only if it has a watcher.
   ///
-  /// - Parameter isRemoval: Whether the event is the last one of the download, whose streams end.
+  /// - Parameters:
+  ///   - change: What those are told who watch all downloads; `nil` for nothing.
+  ///   - isRemoval: Whether the event is the last one of the download, whose streams end.
   private func publish(
-    _ id: DownloadID, _ change: ChangeBuffer.Change, isState: Bool = false, isRemoval: Bool = false,
+    _ id: DownloadID, _ change: ChangeBuffer.Change?, state new: DownloadState? = nil, isRemoval: Bool = false,
     _ event: () -> DownloadEvent
   ) {
     let watchers = state.withLock { state -> Watchers? in
@@ -111,10 +118,11 @@ final class EventHub: Sendable {
         own = all
         if isRemoval {
           state.byDownload[id] = nil
-        } else if isState, all.contains(where: { !$0.knowsState }) {
-          state.byDownload[id] = all.map { Watcher(token: $0.token, events: $0.events, knowsState: true) }
+        } else if let new {
+          state.byDownload[id] = all.map { Watcher(token: $0.token, events: $0.events, told: new) }
         }
       }
+      guard change != nil else { return Watchers(streams: own, ended: [], changes: []) }
       return Watchers(
         streams: own + state.observers, ended: isRemoval ? own : [], changes: state.changes.compactMap(\.buffer))
     }
@@ -124,7 +132,20 @@ final class EventHub: Sendable {
       for watcher in watchers.streams { watcher.events.append(event) }
       for watcher in watchers.ended { watcher.events.finish() }
     }
-    for buffer in watchers.changes { buffer.record(change, of: id) }
+    guard let change else { return }
+    for buffer in watchers.changes { buffer.record(change, of: CollectionOfOne(id)) }
+  }
+
+  /// Lets the watchers of all downloads ask for those that have changed.
+  func publish(changesOf ids: [DownloadID]) {
+    for buffer in changeBuffers { buffer.record(.unknown, of: ids) }
+  }
+
+  /// Tells the watchers of all downloads that reasons to wait may have changed.
+  /// - Parameter isOfQueue: Whether only those have changed that wait for a free slot.
+  func publishReasons(isOfQueue: Bool) {
+    let buffers = state.withLock { $0.changes.filter { $0.followsQueue || !isOfQueue }.compactMap(\.buffer) }
+    for buffer in buffers { buffer.recordReasons() }
   }
 
   /// Tells the watchers of all downloads that changes are left out.
@@ -169,18 +190,22 @@ final class EventHub: Sendable {
     }
   }
 
-  /// Whether a state of the download, or its removal, was told to a watcher of ``events(of:)``.
-  func hasTold(_ id: DownloadID, to watcher: Int?) -> Bool {
+  /// Notes what a watcher of ``events(of:)`` has read itself, unless a state of the download, or its removal, was told to it.
+  /// - Returns: Whether nothing was told.
+  func note(_ read: DownloadState?, of id: DownloadID, by watcher: Int?) -> Bool {
     state.withLock { state in
-      if state.isFinished { return false }
-      return state.byDownload[id]?.first { $0.token == watcher }?.knowsState ?? true
+      if state.isFinished { return true }
+      guard let index = state.byDownload[id]?.firstIndex(where: { $0.token == watcher }),
+        state.byDownload[id]?[index].told == nil
+      else { return false }
+      state.byDownload[id]?[index].told = read
+      return true
     }
   }
 
   /// The events of all downloads from now on. The stream buffers 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {
     stream(buffering: 4096) { state, watcher in
-      state.watchersOfAll += 1
       state.observers.append(watcher)
     } removing: { state, token in
       state.observers.removeAll { $0.token == token }
@@ -240,13 +265,14 @@ final class EventHub: Sendable {
 
   /// A buffer that collects the changes of all downloads from now on.
   ///
-  /// - Parameter followsQueue: Whether the reader follows downloads that wait for a free slot.
-  func changeBuffer(followsQueue: Bool) -> ChangeBuffer {
+  /// - Parameters:
+  ///   - followsQueue: Whether the reader follows downloads that wait for a free slot.
+  ///   - knowsAll: Whether the reader does not begin with all downloads.
+  func changeBuffer(followsQueue: Bool, knowsAll: Bool) -> ChangeBuffer {
     state.withLock { state in
       state.nextToken += 1
-      state.watchersOfAll += 1
       let token = state.nextToken
-      let buffer = ChangeBuffer(time: time) { [weak self] in
+      let buffer = ChangeBuffer(time: time, knowsAll: knowsAll) { [weak self] in
         self?.state.withLock { $0.changes.removeAll { $0.token == token } }
       }
       if state.isFinished {

@@ -92,8 +92,6 @@ struct CommandQueue: Sendable {
   /// The turn of a command.
   struct Turn: Sendable {
     let decision: AnyDecision
-    /// Whether the command needs to know which downloads this owner holds.
-    let concernsDownloads: Bool
     /// Whether it has done something that has to be completed.
     let hasBegun: Bool
   }
@@ -115,8 +113,12 @@ struct CommandQueue: Sendable {
     pending[number]?.blocker = nil
     pending[number]?.hasHadATurn = true
     return Turn(
-      decision: decision, concernsDownloads: command.ids?.isEmpty != true && !command.isAddition,
-      hasBegun: command.hasHadATurn || command.hasStopped)
+      decision: decision, hasBegun: command.hasHadATurn || command.hasStopped)
+  }
+
+  /// Whether a command needs to know which downloads this owner holds.
+  func concernsDownloads(_ number: Int) -> Bool {
+    pending[number].map { $0.ids?.isEmpty != true && !$0.isAddition } ?? false
   }
 
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {

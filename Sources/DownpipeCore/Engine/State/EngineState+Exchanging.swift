@@ -36,15 +36,16 @@ extension EngineState {
   /// Ends the runs that have lost their lease, in a turn, which then tells what the ledger says about their downloads.
   mutating func endCleanedUp() {
     for run in cleanedUp {
-      add(.end(run, EndOfRun(isUncertain: true, request: run.read { $0.request })))
+      add(.end(run, published: nil))
       remove(run)
+      publishLater(CollectionOfOne(run.id), run.read { $0.request })
     }
     cleanedUp = []
   }
 
   private mutating func remove(_ run: Run) {
     slots.remove(run)
-    reasons.noteChange(of: CollectionOfOne(run.id))
+    reasons.mayHaveChanged = true
   }
 
   // MARK: Leasing
@@ -56,7 +57,8 @@ extension EngineState {
   mutating func beginExchange(at instant: Instant) -> Exchange? {
     selector = nil
     let request = leaseRequest(at: instant)
-    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return nil }
+    let mustSave = outbox.failed != nil || !outbox.waiting.isEmpty
+    guard request != nil || (mustSave && !ledgerNeedsRest) else { return nil }
     // If this exchange does not lease, the next one has to.
     if request != nil { (mode.mayLease, mode.mayHaveQueue) = (false, true) }
     mode.ledgerRests = false
@@ -65,11 +67,10 @@ extension EngineState {
 
   private mutating func leaseRequest(at instant: Instant) -> LeaseRequest? {
     let verdict = health.verdict(at: instant.now)
-    // What is held without the knowledge of this engine would not count for the limits.
-    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
-      !gates.isClosedForAll, verdict != .none, outbox.waiting.count < Self.mostUnsaved,
+    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll, verdict != .none,
+      outbox.count < Self.mostUnsaved,
       // A command that has stopped a run to change its download would have to stop the next one, again and again.
-      !commands.isTurnDue(after: outbox.waiting)
+      !commands.isTurnDue(after: outbox.next)
     else { return nil }
     learnSizes()
     let selector = LeaseSelector(
@@ -101,12 +102,14 @@ extension EngineState {
   mutating func take(
     _ answer: Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>, at instant: Instant
   ) {
-    waits.lastLook = answer.lease?.now ?? waits.lastLook
-    if answer.hasFailedToLease { mode.mayHoldUnknown = true }
+    let isGivenAgain = (try? answer.result.get())?.isGivenAgain == true
+    let lease = isGivenAgain ? answer.exchange.first : answer.exchange.request
+    waits.lastLook = lease?.now ?? waits.lastLook
+    let changed = changed.union(outbox.changed)
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
-      if answer.mustLease || !exchange.reopened.isEmpty { mode.mayLease = true }
+      if answer.mustLease || isGivenAgain || !exchange.reopened.isEmpty { mode.mayLease = true }
       if !answer.unsaved.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
       if exchange.mayHaveReleasedDelayed { waits.mayHaveDelayed = true }
       // Timers are set before the states with the due times are published.
@@ -123,7 +126,6 @@ extension EngineState {
           isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
       }
       for record in exchange.leased {
-        let lease = answer.lease
         start(record, leasedAt: lease?.instant ?? instant.now, for: lease?.location, at: instant)
       }
       if let dues = selector?.dues { armAdmission(dues, at: instant) }
@@ -138,7 +140,8 @@ extension EngineState {
         return
       }
       for unsaved in answer.unsaved { add(.announceUnsaved(unsaved.run, error)) }
-      outbox.failed(answer.unsaved, error)
+      outbox.fail(answer.exchange, error)
+      turn.ledgerError = error
       mode.ledgerRests = true
       mode.mayLease = true
     }
@@ -159,12 +162,8 @@ extension EngineState {
     remove(run)
     // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
     // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.
-    add(
-      .end(
-        run,
-        EndOfRun(
-          published: isOver && !isRemoved ? unsaved.state : nil, followed: isOver ? unsaved.state : nil,
-          isUncertain: !isOver || isHeld || run.wasRemoved)))
+    add(.end(run, published: isOver && !isRemoved ? unsaved.state : nil))
+    if !isOver || isHeld || run.wasRemoved { publishLater(CollectionOfOne(run.id)) }
     if !isRemoved, awaited != nil || waits.isAnythingMissing {
       let (available, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
       run.read { waits.note($0, available: available, needed: needed) }
@@ -184,7 +183,6 @@ extension EngineState {
   ) {
     let run = Run(
       record, leasedAt: begin, for: location, stages.current, context, exceedsLimits: exceedsLimits)
-    reasons.forget(record.id)
     health.started(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
     let earlier = slots.insert(run, isForced: isForced, at: instant.now)

@@ -6,11 +6,17 @@ extension EngineState {
   /// What is told to watchers.
   enum Publication: Sendable {
     case status(DownloadStatus)
+    /// The status of a download whose reason to wait may have changed; only told to those who watch it by itself.
+    case reason(DownloadStatus)
     case removal(DownloadRequest)
     /// The removal of a download whose request is not known.
     case removalOf(DownloadID)
+    /// Downloads have changed; only told to those who watch all.
+    case changes([DownloadID])
     /// More has changed than is told.
     case incomplete
+    /// Waiting downloads may have other reasons. If only the queue has moved, they wait for a free slot as before.
+    case reasons(isOfQueue: Bool)
   }
 
   var hub: EventHub { context.hub }
@@ -56,20 +62,23 @@ extension EngineState {
     return reason(for: record.candidate, at: instant.now)
   }
 
-  /// Publishes the state of a download that does not run, and follows its reason to wait.
+  /// Publishes the state of a download that does not run.
   ///
-  /// - Parameter isNew: Whether the download has just been added: not every watcher follows new downloads in the queue.
+  /// - Parameters:
+  ///   - isNew: Whether the download has just been added: not every watcher follows new downloads in the queue.
+  ///   - isReason: Whether only its reason to wait may have changed.
   mutating func publish(
-    _ record: DownloadRecord, _ dependencies: Dependencies = .unread, isNew: Bool = false, at instant: Instant
+    _ record: DownloadRecord, _ dependencies: Dependencies = .unread, isNew: Bool = false, isReason: Bool = false,
+    at instant: Instant
   ) {
     guard slots.runs[record.id] == nil, hub.isWatched(record.id), context.options.sabotage != .tellsNothing
     else { return }
-    // A lease whose answer was lost; it is released.
+    // A lease whose answer was lost: its run begins when the exchange is made again.
     if record.phase.isActive, record.owner == context.store.owner { return }
     let shown = state(of: record, dependencies, at: instant)
-    reasons.note(record.id, record.candidate, shown, waitsFor: record.waitsFor)
     if isNew, case .waiting(let reason) = shown, reason.isFreeSlot, !hub.isFollowedInQueue(record.id) { return }
-    add(.publish(.status(DownloadStatus(record: record, state: shown, in: context.storage))))
+    let status = DownloadStatus(record: record, state: shown, in: context.storage)
+    add(.publish(isReason ? .reason(status) : .status(status)))
   }
 
   // MARK: Changes
@@ -79,46 +88,49 @@ extension EngineState {
     noteChange(of: changes.ids)
     for result in changes.transitions + changes.updates { noteChange(of: result) }
     for result in changes.transitions { waits.forget(result.ids) }
-    for selection in changes.uncertain { noteUncertain(selection) }
     for removed in changes.removed { noteRemoval(removed) }
-    for removed in changes.maybeRemoved { noteUncertainRemoval(removed) }
+    if changes.mustLookAgain { lookAgainAtLedger() }
+    for removed in changes.maybeGone {
+      for page in removed.pages { waits.forget(page.keys.map(\.id)) }
+      for request in removed.watched { publishLater(CollectionOfOne(request.id), request) }
+    }
     if changes.mayLease { mode.mayLease = true }
     if changes.mayHaveDelayed { waits.mayHaveDelayed = true }
     if changes.mustFinishRenaming { mode.mustFinishRenaming = true }
     if changes.mustRest { restLedger() }
   }
 
-  /// Notes that downloads have changed: their states are published in this turn, and the reasons of those that wait for
-  /// them are compared.
+  /// Notes that downloads have changed: their states are published in this turn, and others may have waited for them.
   mutating func noteChange(of ids: some Collection<DownloadID>) {
-    reasons.noteChange(of: ids)
+    guard !ids.isEmpty else { return }
+    reasons.mayHaveChanged = true
     publishLater(ids)
   }
 
   /// Publishes the states of those downloads that do not run, later in this turn.
-  mutating func publishLater(_ ids: some Collection<DownloadID>) {
+  /// - Parameter request: The last known request of a download that may have been removed.
+  mutating func publishLater(_ ids: some Collection<DownloadID>, _ request: DownloadRequest? = nil) {
     guard !ids.isEmpty, hub.isAnythingWatched else { return }
-    for id in ids where hub.isWatched(id) { unpublished.note(id, for: hub) }
+    add(.publish(.changes(Array(ids))))
+    for id in ids where hub.isStreamed(id) {
+      // Those that are watched by themselves are bounded by their watchers.
+      guard unpublished.count < LedgerBulkResult.mostIDs || hub.isFollowed(id) else { continue }
+      unpublished.updateValue(request ?? unpublished[id] ?? nil, forKey: id)
+    }
+  }
+
+  /// Looks at the ledger as after changes by others: a change has failed, and may have taken effect all the same.
+  private mutating func lookAgainAtLedger() {
+    (mode.mustTakeOver, mode.mustTakeTurn) = (true, true)
+    add(.publish(.incomplete))
   }
 
   /// Notes the changes of a command, whose result may leave out ids.
   private mutating func noteChange(of result: LedgerBulkResult) {
     noteChange(of: result.ids)
     guard result.count > result.ids.count else { return }
-    reasons.noteChangeOfAll()
     publishLater(hub.watchedDownloads)
     add(.publish(.incomplete))
-  }
-
-  /// Notes downloads that a failed command may have changed.
-  private mutating func noteUncertain(_ selection: LedgerSelection) {
-    switch selection {
-    case .ids(let ids): noteChange(of: ids)
-    case .matching:
-      noteChange(of: hub.watchedDownloads)
-      add(.publish(.incomplete))
-    }
-    waitForLedger()
   }
 
   private mutating func noteRemoval(_ removed: RemovedDownloads.Summary) {
@@ -128,64 +140,14 @@ extension EngineState {
       // Their watchers came after the ledger had told of the removal, while the record could still be read.
       for id in ids where !watched.contains(id) && hub.isFollowed(id) { add(.publish(.removalOf(id))) }
       for id in ids {
-        reasons.forget(id)
         context.furthest.forget(id)
+        unpublished[id] = nil
       }
-      reasons.noteChange(of: ids)
-      unpublished.forget(ids)
+      reasons.mayHaveChanged = true
       waits.forget(ids)
     }
     for request in removed.watched { add(.publish(.removal(request))) }
     if removed.watched.count < removed.count { add(.publish(.incomplete)) }
-  }
-
-  /// Notes downloads that a failed command may have removed.
-  private mutating func noteUncertainRemoval(_ removed: RemovedDownloads.Summary) {
-    for page in removed.pages { waits.forget(page.keys.map(\.id)) }
-    for request in removed.watched { unpublished.note(request.id, request, for: hub) }
-    waitForLedger()
-  }
-
-  /// Lets the ledger rest before it is read for what has to be published.
-  private mutating func waitForLedger() {
-    guard !unpublished.isEmpty else { return }
-    unpublished.mustWait = true
-    restLedger()
-  }
-
-  // MARK: Reasons
-
-  /// Whether there is a watcher for whom the ledger has not been read.
-  var mustFillReasons: Bool {
-    let watchers = hub.watchersOfAll
-    return watchers > 0 && reasons.filledFor != watchers && !mode.fillsReasons && !mode.isStopping
-  }
-
-  /// Lets the reasons be read again, after a failure. What is asked for each time may be too much for the ledger.
-  mutating func readReasonsLater(at instant: Instant) {
-    add(.publish(.incomplete))
-    let pause = Duration.seconds(1) * (1 << min(reasons.failuresToRead, 8))
-    reasons.failuresToRead += 1
-    set(.reading, after: pause, at: instant)
-  }
-
-  /// Follows waiting downloads that the ledger had a moment ago.
-  mutating func follow(_ records: [DownloadRecord], for watchers: Int, at instant: Instant) {
-    mode.fillsReasons = false
-    mode.mustTakeTurn = true
-    let changed = reasons.endReading()
-    reasons.failuresToRead = 0
-    reasons.filledFor = watchers
-    for record in records where changed?.contains(record.id) == false {
-      guard slots.runs[record.id] == nil, reasons.told[record.id] == nil else { continue }
-      // The published reason is not known; assume the initial one.
-      if case .waiting(let reason) = state(of: record, at: instant), reason.dependsOnOthers {
-        reasons.note(record.id, record.candidate, .waiting(.turn), waitsFor: record.waitsFor)
-        if !record.waitsFor.isEmpty { reasons.setStale(record.id) }
-      }
-    }
-    if records.count == WaitingReasons.most || changed == nil { add(.publish(.incomplete)) }
-    if !records.isEmpty { reasons.mayHaveChanged = true }
   }
 }
 

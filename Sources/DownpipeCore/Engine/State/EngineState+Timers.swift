@@ -12,10 +12,6 @@ extension EngineState {
     case room
     /// Changes by other processes are looked for, while they could matter.
     case others
-    /// The reasons of waiting downloads are compared with the published ones.
-    case reasons
-    /// The downloads that waited before there was a watcher are read again, after a failure.
-    case reading
     /// Progress is reported, and leases are renewed, while something runs.
     case progress
     /// The downloads of dead owners are reclaimed.
@@ -26,7 +22,6 @@ extension EngineState {
       case .due, .admission: .dueTime
       case .room: .room
       case .others: .others
-      case .reasons, .reading: .reasons
       case .progress: .progress
       case .lease: .lease
       }
@@ -44,8 +39,6 @@ extension EngineState {
     case .admission: askAdmission(at: due)
     case .room: add(.askRoom)
     case .others: add(.lookForOthers)
-    case .reasons: lookAtReasons(at: instant)
-    case .reading: (mode.fillsReasons, mode.mustTakeTurn) = (false, true)
     case .progress: tickRuns(at: instant)
     case .lease: add(.maintain)
     }
@@ -114,18 +107,6 @@ extension EngineState {
     if mode.looksForOthers { set(.others, after: Self.lookInterval, at: instant) }
   }
 
-  // MARK: Reasons
-
-  /// Lets the reasons be compared after a short delay, in which free slots are filled again and most reasons change back.
-  private mutating func lookAtReasons(at instant: Instant) {
-    reasons.looks += 1
-    guard !outbox.isExchanging || reasons.looks == 5 else {
-      return set(.reasons, after: context.options.progressInterval, at: instant)
-    }
-    (reasons.looks, reasons.isLooking, reasons.mustLook) = (0, false, reasons.mayHaveChanged)
-    mode.mustTakeTurn = true
-  }
-
   // MARK: Progress
 
   private mutating func tickRuns(at instant: Instant) {
@@ -133,6 +114,7 @@ extension EngineState {
     add(.tickRuns)
     if let trial = health.trial, slots.runs[trial]?.hasReceived == true { health.receives() }
     learnSizes()
+    if reasons.tick(), hub.isAnythingWatched { mode.mustTakeTurn = true }
     if mode.mustEnforceGates { mode.mustTakeTurn = true }
     if instant.now - mode.renewed > context.options.lease / 3 {
       mode.renewed = instant.now

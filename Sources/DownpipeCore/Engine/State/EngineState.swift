@@ -26,9 +26,10 @@ struct EngineState: Sendable {
   /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
   /// check whether the records are gone.
   var lostRemovals: [DownloadID: DownloadRecord] = [:]
-  var reasons = WaitingReasons()
-  /// Downloads whose states have changed in this turn, or could not be read from the ledger.
-  var unpublished = Unpublished()
+  var reasons = ReasonNews()
+  /// Downloads whose states have to be read from the ledger and published, with the last known requests of those that may
+  /// have been removed.
+  var unpublished: [DownloadID: DownloadRequest?] = [:]
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
   /// Runs that the ledger had refused and that have been cleaned up; the next turn ends them.
@@ -48,8 +49,6 @@ struct EngineState: Sendable {
     var mustTakeTurn = false
     /// Whether a gate, or what it decides by, has changed since the runs were compared with the gates.
     var mustEnforceGates = false
-    /// Whether gates have reported rules whose consequences have not been told.
-    var hasGateNews = false
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
@@ -65,8 +64,6 @@ struct EngineState: Sendable {
     var ledgerRests = false
     /// Whether that timer is set.
     var restTimerIsSet = false
-    /// Whether this owner may hold downloads in the ledger that it does not know of.
-    var mayHoldUnknown = false
     /// Whether downloads of dead owners have to be reclaimed.
     var mustReclaim = true
     /// Whether other users of the ledger may have changed downloads.
@@ -75,8 +72,6 @@ struct EngineState: Sendable {
     var mustFinishRenaming = false
     /// Whether changes by other processes are looked for.
     var looksForOthers = false
-    /// Whether downloads that waited before there was a watcher are being read.
-    var fillsReasons = false
     /// Whether the ledger may report changes by other processes.
     var hearsOthers = true
     /// Whether downloads may be queued, also for other owners.
@@ -162,10 +157,7 @@ struct EngineState: Sendable {
       mode.looksForOthers = true
       add(.lookForOthers)
     }
-    if reasons.mayHaveChanged, !reasons.isLooking, audience.isAnythingWatched, !mode.isStopping {
-      reasons.isLooking = true
-      set(.reasons, after: context.options.progressInterval, at: instant)
-    }
+    if audience.isAnythingWatched, mayTellReasons { mode.mustTakeTurn = true }
     if slots.hasRuns, !mode.ticks {
       (mode.ticks, mode.renewed) = (true, instant.now)
       set(.progress, after: context.options.progressInterval, at: instant)
@@ -176,18 +168,11 @@ struct EngineState: Sendable {
     }
   }
 
-  /// Begins to read the downloads that waited before there was a watcher.
-  mutating func fillReasons() {
-    mode.fillsReasons = true
-    reasons.beginReading()
-    add(.fillReasons)
-  }
-
   // MARK: Gates
 
   /// Notes that the gates decide by other rules.
   mutating func noteGates() {
-    (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true)
+    (mode.mayLease, reasons.isUrgent, mode.mustEnforceGates) = (true, true, true)
     context.policies.gateFailure = gates.failure
     if !gates.isClosedForAll { waits.end(.network) }
   }
@@ -205,7 +190,7 @@ struct EngineState: Sendable {
   /// Lets downloads start, and tells why they wait, after the machine's health has changed.
   private mutating func noteHealth(since before: MachineHealth) {
     guard health.fault != before.fault || health.trial != before.trial else { return }
-    (mode.mayLease, mode.mustTakeTurn, reasons.mayHaveChanged) = (true, true, true)
+    (mode.mayLease, mode.mustTakeTurn, reasons.isUrgent) = (true, true, true)
     guard health.fault != before.fault else { return }
     context.machineFault.update { $0 = health.fault }
     context.store.note(machineFault: health.fault)
@@ -255,14 +240,6 @@ struct EngineState: Sendable {
         admitted.insert(candidate)
       }
     }
-  }
-
-  /// The downloads whose reason to wait has changed since it was published.
-  mutating func takeChangedReasons(followingQueue: Bool, at now: Duration) -> [DownloadID] {
-    var reasons = WaitingReasons()
-    swap(&reasons, &self.reasons)
-    defer { swap(&reasons, &self.reasons) }
-    return reasons.takeChanged(followingQueue: followingQueue) { reason(for: $0, at: now) }
   }
 
   /// Why a due download waits.

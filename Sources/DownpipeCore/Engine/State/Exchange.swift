@@ -3,12 +3,30 @@ internal import Synchronization
 
 /// One exchange with the ledger, which saves outcomes and leases downloads in one commit.
 ///
-/// Only one exchange is in progress at a time; outcomes that arrive meanwhile are part of the next one.
+/// Only one exchange is in progress at a time, and one that has failed is made again before any other; outcomes that arrive
+/// meanwhile are part of the next one.
 struct Exchange: Sendable {
+  /// The ledger keeps it with its answer: the same exchange may be made again.
+  let number: Int64
   /// The runs whose outcomes are saved, with the states to publish afterwards.
   let unsaved: [UnsavedRun]
   /// The lease; `nil` if no download may start.
-  let request: LeaseRequest?
+  var request: LeaseRequest?
+  /// The lease of the first attempt that had one: a download may have been leased by it.
+  var first: LeaseRequest?
+  /// Whether it was made before, and has failed.
+  private(set) var isRepeated = false
+
+  init(number: Int64, unsaved: [UnsavedRun], request: LeaseRequest?) {
+    (self.number, self.unsaved, self.request) = (number, unsaved, request)
+  }
+
+  /// The same exchange, to be made again.
+  func again(leasing request: LeaseRequest?) -> Exchange {
+    var again = self
+    (again.request, again.isRepeated) = (request, true)
+    return again
+  }
 
   /// A run whose outcome is in its record, but has not been saved in the ledger.
   struct UnsavedRun: Sendable {
@@ -26,14 +44,11 @@ struct Exchange: Sendable {
 
   /// The ledger's answer.
   struct Answer: Sendable {
-    let unsaved: [UnsavedRun]
+    let exchange: Exchange
     let result: Result<LedgerExchange, any Error>
-    /// The lease; `nil` if there was none, or it was left out.
-    let lease: LeaseRequest?
     /// Whether the lease of the exchange was left out.
     let mustLease: Bool
-    /// Whether a lease has failed: it may have taken effect all the same, if only the ledger's answer was lost.
-    let hasFailedToLease: Bool
+    var unsaved: [UnsavedRun] { exchange.unsaved }
 
     /// The runs that end with this answer.
     func runsToEnd(isStopping: Bool) -> [Run] {

@@ -48,10 +48,10 @@ extension EngineState {
   enum Effect: Sendable {
     /// Start a run, after an earlier one of the same download has ended.
     case start(Run, after: Run?)
-    /// Tell that a run has ended and its outcome is saved.
-    case end(Run, EndOfRun)
-    /// Find out whether a run has lost its lease or its outcome was saved before, clean up after it, then answer with
-    /// ``Message/cleanedUp(_:)``.
+    /// Tell that a run has ended and its outcome is saved, with the state to publish; `nil` if it is not that of the download
+    /// any longer.
+    case end(Run, published: DownloadState?)
+    /// Clean up after a run that has lost its lease, then answer with ``Message/cleanedUp(_:)``.
     case cleanUp(Run)
     /// Tell that the outcome of a run could not be saved.
     case announceUnsaved(Run, DownloadError)
@@ -71,24 +71,10 @@ extension EngineState {
     case answer([Answer])
     /// Start to lease shares of rates if a policy needs them.
     case leaseSharedRates
-    /// Read the downloads that waited before there was a watcher.
-    case fillReasons
     /// Tell how far the running downloads have come, and stop those that are too slow or whose leases end.
     case tickRuns
     case renewLeases
     /// Renew leases, let the next turn reclaim downloads of dead owners, then answer with ``Message/maintained``.
     case maintain
-  }
-
-  /// What is told of a run that has ended.
-  struct EndOfRun: Sendable {
-    /// The state to publish; `nil` if it is not that of the download any longer.
-    var published: DownloadState?
-    /// The state that is followed; `nil` if it is not that of the download any longer.
-    var followed: DownloadState?
-    /// Whether the state is to be read from the ledger.
-    var isUncertain = false
-    /// The last known request of a download that may have been removed.
-    var request: DownloadRequest?
   }
 }

@@ -34,11 +34,11 @@ struct Changes: Sendable {
   var transitions: [LedgerBulkResult] = []
   /// Results of other changes.
   var updates: [LedgerBulkResult] = []
-  /// Downloads that a failed change may have changed.
-  var uncertain: [LedgerSelection] = []
   var removed: [RemovedDownloads.Summary] = []
-  /// What a failed removal may have removed.
-  var maybeRemoved: [RemovedDownloads.Summary] = []
+  /// Whether a change has failed: the ledger is looked at as after changes by others.
+  var mustLookAgain = false
+  /// What a failed change may have removed.
+  var maybeGone: [RemovedDownloads.Summary] = []
   /// Whether a download may be leased now.
   var mayLease = false
   /// Whether the ledger may have a due time without a timer.

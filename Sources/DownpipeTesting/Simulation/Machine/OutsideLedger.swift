@@ -86,9 +86,9 @@ private struct OutsideStore: LedgerStore {
     try await call { try await $0.save(record, fields, at: now) }
   }
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
-    try await call { try await $0.exchange(saves, leasing: request, at: now) }
+    try await call { try await $0.exchange(saves, leasing: request, at: now, number: number) }
   }
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date

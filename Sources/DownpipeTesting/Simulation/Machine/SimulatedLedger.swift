@@ -185,13 +185,13 @@ final class SimulatedStore: LedgerStore {
   }
 
   func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
   ) async throws -> LedgerExchange {
     func saved(_ exchange: LedgerExchange) -> [DownloadID] {
       zip(saves, exchange.saved).filter(\.1).map(\.0.record.id)
     }
     return try await write("the exchange", .other) {
-      try await $0.exchange(saves, leasing: request, at: now)
+      try await $0.exchange(saves, leasing: request, at: now, number: number)
     } of: {
       saved($0) + $0.leased.map(\.id)
     } as: {

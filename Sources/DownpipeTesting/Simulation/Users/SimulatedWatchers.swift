@@ -55,7 +55,7 @@ final class SimulatedWatchers: Sendable {
           .state, self.number, numbers: Int64(batch.statuses.count),
           text: "watcher \(watcher): \(batch.statuses.count) changes, \(batch.removed.count) removals")
         self.state.withLock { state in
-          if !batch.isComplete { state.changes[watcher] = [:] }
+          if batch.isSnapshot { state.changes[watcher] = [:] }
           for status in batch.statuses { state.changes[watcher]?[status.id] = status.state }
           for id in batch.removed { state.changes[watcher]?[id] = nil }
         }
@@ -65,13 +65,10 @@ final class SimulatedWatchers: Sendable {
     state.withLock { $0.tasks.append(task) }
   }
 
-  /// The last states of the watchers whose events have not ended. Those of all downloads do not hear of the changes that
-  /// other processes make.
+  /// The last states of the watchers whose events have not ended.
   var lastStates: [(id: DownloadID, state: DownloadState?)] {
     state.withLock { state in
-      let single = state.states.sorted { $0.key < $1.key }.map(\.value)
-      guard world.configuration.processes == 1 else { return single }
-      return single
+      state.states.sorted { $0.key < $1.key }.map(\.value)
         + state.changes.sorted { $0.key < $1.key }.flatMap { _, states in
           states.sorted { $0.key.rawValue < $1.key.rawValue }.map { (id: $0.key, state: $0.value) }
         }

@@ -36,20 +36,19 @@ struct EngineStateTests {
     #expect(world.flaw != nil)
   }
 
-  @Test("A downloader that stops looks at no reasons: the clock refuses to wait, and each look would call for the next")
+  @Test("A downloader that stops tells no reasons: each turn would call for the next")
   func reasonsOfAStoppingDownloader() async throws {
     let setup = try await StateModel.Setup(limit: 1)
     let session = try await setup.source.start(in: setup.pipeline.sourceContext)
-    let audience = EngineState.Audience(isAnythingWatched: true, isAnythingAwaited: true)
-    func effects(isStopping: Bool) -> [String] {
-      var state = EngineState(setup.pipeline, sessions: [session], setup.context)
-      state.reasons.mayHaveChanged = true
-      if isStopping { state.receive(.stop, at: .init(now: .zero, date: Date(timeIntervalSince1970: 0))) }
-      state.receive(.news(audience, needsTurn: false), at: .init(now: .zero, date: Date(timeIntervalSince1970: 0)))
-      return state.takeEffects().map { "\($0)" }
-    }
-    #expect(effects(isStopping: false).contains { $0.hasPrefix("sleep") && $0.contains("reasons") })
-    #expect(!effects(isStopping: true).contains { $0.contains("reasons") })
+    var state = EngineState(setup.pipeline, sessions: [session], setup.context)
+    #expect(!state.mayTellReasons)
+    state.reasons.mayHaveChanged = true
+    #expect(state.mayTellReasons)
+    state.mode.ledgerRests = true
+    #expect(!state.mayTellReasons, "it cannot be asked")
+    state.mode.ledgerRests = false
+    state.receive(.stop, at: .init(now: .zero, date: Date(timeIntervalSince1970: 0)))
+    #expect(!state.mayTellReasons)
   }
 
   @Test("Long random orders keep the invariants, and everything ends", arguments: 0..<8)
@@ -77,7 +76,7 @@ struct EngineStateTests {
 final class StateModel {
   enum Step: String, CaseIterable {
     /// The turn asks for an exchange; the ledger answers, fails, or answers that another owner has the downloads.
-    case begin, answer, fail, refuse
+    case begin, answer, fail, lose, refuse
     /// The work of a run ends: as it was told to stop, or else with a file; or with a failure, after which it waits.
     case endA, endB, failA
     case close, open, suspend, unsuspend
@@ -118,6 +117,8 @@ final class StateModel {
   private var isTurnDue = false
   private var isInTurn = false
   private var exchange: Exchange?
+  /// The last exchange that has taken effect.
+  private var last: (number: Int64, result: LedgerExchange)?
   private var timers: [(timer: EngineState.Timer, due: Duration)] = []
   /// The runs that work, and those whose outcome has not been told.
   private var working: [Run] = []
@@ -142,7 +143,7 @@ final class StateModel {
   private func isPossible(_ step: Step) -> Bool {
     switch step {
     case .begin: isTurnDue && exchange == nil
-    case .answer, .fail: exchange != nil
+    case .answer, .fail, .lose: exchange != nil
     case .refuse: exchange?.unsaved.isEmpty == false
     case .endA: run("a") != nil
     case .endB: run("b") != nil
@@ -161,6 +162,11 @@ final class StateModel {
     case .begin: beginTurn()
     case .answer: answer { .success(self.exchanged($0)) }
     case .fail: answer { _ in .failure(DownloadError(.ledger, "no")) }
+    case .lose:
+      answer {
+        _ = self.exchanged($0)
+        return .failure(DownloadError(.ledger, "the answer was lost"))
+      }
     case .refuse: answer { .success(self.exchanged($0, isRefused: true)) }
     case .endA: end("a")
     case .endB: end("b")
@@ -180,7 +186,7 @@ final class StateModel {
       decide { $0.receive(.fired(timer, due), at: $1) }
     case .stop: decide { $0.receive(.stop, at: $1) }
     }
-    look(needsTurn: needsTurn || ![.begin, .answer, .fail, .refuse].contains(step))
+    look(needsTurn: needsTurn || ![.begin, .answer, .fail, .lose, .refuse].contains(step))
     needsTurn = false
     check()
   }
@@ -234,7 +240,7 @@ final class StateModel {
       isTurnDue = true
     case .sleep(let due, .due): timers.append((.due, due))
     case .sleep(let due, .admission): timers.append((.admission, due))
-    case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .fillReasons, .tickRuns, .renewLeases,
+    case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .tickRuns, .renewLeases,
       .maintain, .publish, .announcePresentState, .answer, .leaseSharedRates:
       break
     }
@@ -243,7 +249,6 @@ final class StateModel {
   private func beginTurn() {
     isInTurn = true
     decide { state, _ in state.endCleanedUp() }
-    if state.mode.mayHoldUnknown { release() }
     exchange = decide { $0.beginExchange(at: $1) }
     if exchange == nil { endTurn() }
   }
@@ -252,10 +257,9 @@ final class StateModel {
     guard let exchange else { return }
     self.exchange = nil
     let result = result(exchange)
-    let hasFailed = if case .failure = result { true } else { false }
-    let answer = Exchange.Answer(
-      unsaved: exchange.unsaved, result: result, lease: exchange.request, mustLease: false,
-      hasFailedToLease: hasFailed && exchange.request != nil)
+    var made = exchange
+    made.first = made.first ?? made.request
+    let answer = Exchange.Answer(exchange: made, result: result, mustLease: exchange.isRepeated)
     decide { $0.receive(.exchanged(answer, changed: [], removed: []), at: $1) }
     setTimer()
     beginTurn()
@@ -290,7 +294,13 @@ final class StateModel {
   // MARK: The ledger
 
   private func exchanged(_ exchange: Exchange, isRefused: Bool = false) -> LedgerExchange {
+    if let last, last.number == exchange.number {
+      var again = last.result
+      again.leased = again.leased.compactMap { ledger[$0.id] }.filter(\.phase.isActive)
+      return again
+    }
     var result = LedgerExchange()
+    defer { last = (exchange.number, result) }
     for unsaved in exchange.unsaved {
       result.saved.append(!isRefused)
       // Another owner has taken it, and let it go.
@@ -313,13 +323,6 @@ final class StateModel {
       result.leased.append(record)
     }
     return result
-  }
-
-  /// Lets go what a lost answer may have leased.
-  private func release() {
-    state.mode.mayHoldUnknown = false
-    for id in ledger.keys where state.slots.runs[id] == nil { ledger[id]?.apply(.suspended) }
-    state.mode.mayLease = true
   }
 
   // MARK: Invariants

@@ -103,18 +103,11 @@ struct EngineTimerTests {
     #expect(!world.look(isWatched: true).contains("lookForOthers"))
   }
 
-  @Test("Reasons are compared after a while: a longer one while outcomes are being saved, but not for ever")
+  @Test("A turn tells new reasons at once while nothing runs, if a download is watched")
   func reasons() async throws {
     var world = try await World()
     world.state.reasons.mayHaveChanged = true
-    #expect(world.look(isWatched: true).contains("reasons in \(Self.interval)"))
-    _ = world.state.outbox.begin(nil)
-    for _ in 1...4 { #expect(world.fire(.reasons, after: Self.interval) == ["reasons in \(Self.interval)"]) }
-    #expect(!world.state.reasons.mustLook)
-    #expect(world.fire(.reasons, after: Self.interval).isEmpty)
-    #expect(world.state.reasons.mustLook && !world.state.reasons.isLooking)
-    #expect(world.state.hasNews, "a turn compares them")
-    world.state.outbox.succeeded()
+    #expect(!world.look().contains("takeTurn"))
     #expect(world.look(isWatched: true).contains("takeTurn"))
   }
 
@@ -123,16 +116,5 @@ struct EngineTimerTests {
     var world = try await World()
     #expect(world.receive(.maintained) == ["lease in \(Self.lease)"])
     #expect(world.fire(.lease, after: Self.lease) == ["maintain"])
-  }
-
-  @Test("What waited before there was a watcher is read again after a failure")
-  func reading() async throws {
-    var world = try await World()
-    world.state.fillReasons()
-    #expect(world.look().contains("fillReasons") && world.state.mode.fillsReasons)
-    world.state.set(.reading, after: .seconds(2), at: .init(now: world.now, date: .distantPast))
-    #expect(world.look().contains("reading in 2.0 seconds"))
-    _ = world.fire(.reading, after: .seconds(2))
-    #expect(!world.state.mode.fillsReasons && world.state.hasNews)
   }
 }

@@ -65,8 +65,8 @@ extension EngineContext {
     do {
       result = try await store.transition(selection, event, at: time.date)
     } catch {
-      // It may have taken effect all the same.
-      changes.uncertain.append(selection)
+      changes.mustLookAgain = true
+      if case .ids(let ids) = selection { changes.ids += ids }
       throw error
     }
     changes.transitions.append(result)

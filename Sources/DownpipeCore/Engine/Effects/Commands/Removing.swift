@@ -232,7 +232,8 @@ extension EngineContext {
         return true
       }
     } catch {
-      changes.maybeRemoved.append(removals.taken())
+      changes.mustLookAgain = true
+      changes.maybeGone.append(removals.taken())
       throw error
     }
     let removed = removals.taken()

@@ -35,28 +35,24 @@ extension EngineState {
         guard isResumed, !state.mode.isSuspended, !state.mode.isStopping else {
           return .over(Started(isRunning: false))
         }
-        return state.leaseByHand(id, of: location, preempting: preemption, at: instant)
+        return try state.leaseByHand(id, of: location, preempting: preemption, at: instant)
       }
     }
   }
 
   private mutating func leaseByHand(
     _ id: DownloadID, of location: String?, preempting preemption: Preemption, at instant: Instant
-  ) -> NextAction<Started> {
+  ) throws -> NextAction<Started> {
+    // Its answer comes first.
+    if outbox.failed != nil, let error = outbox.lastError { throw error }
     let rules = gates.rules
     var request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
     request.location = location
-    return .job { [request] context, changes in
-      let leased: [DownloadRecord]
-      do { leased = try await context.store.lease(request) } catch {
-        changes.mustRest = true
-        return { state, _ in
-          state.mode.mayHoldUnknown = true
-          throw error
-        }
-      }
+    let exchange = outbox.begin([], request)
+    return .job { [request] context, _ in
+      let answer = await exchange.perform(in: context)
       return { state, instant in
-        guard let record = leased.first else {
+        guard let record = try state.leased(by: answer) else {
           state.publishLater([id])
           return .over(Started(isRunning: false))
         }
@@ -65,6 +61,24 @@ extension EngineState {
             victims: state.startByHand(
               record, leasedAt: request.instant, for: request.location, preempting: preemption, at: instant)))
       }
+    }
+  }
+
+  /// The download that an exchange of its own has leased.
+  private mutating func leased(by answer: Exchange.Answer) throws -> DownloadRecord? {
+    switch answer.result {
+    case .success(let exchange):
+      outbox.succeeded()
+      return exchange.leased.first
+    case .failure(let error):
+      // A downloader that stops gives back what it holds.
+      if mode.isStopping {
+        outbox.succeeded()
+      } else {
+        outbox.fail(answer.exchange, DownloadError(error, as: .ledger, stage: context.ledgerName))
+      }
+      restLedger()
+      throw error
     }
   }
 }

@@ -37,12 +37,13 @@ extension EngineState {
   mutating func suspend() -> Int {
     mode.isSuspended = true
     mode.suspensions += 1
+    (reasons.isUrgent, mode.mustTakeTurn) = (true, true)
     for run in slots.runs.values { run.stop(.suspend) }
     return mode.suspensions
   }
 
   mutating func unsuspend() {
     (mode.isSuspended, mode.mayLease, mode.mustTakeTurn) = (false, true, true)
-    reasons.mayHaveChanged = true
+    reasons.isUrgent = true
   }
 }
