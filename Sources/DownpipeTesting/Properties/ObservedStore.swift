@@ -68,12 +68,16 @@ struct ObservedStore: LedgerStoreWrapper {
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
     try await turns.take {
       let leased = try await base.lease(request)
-      // A start by hand: neither the order nor the limits apply to it.
-      ledger.update { state in
-        state.ended.subtract(leased.map(\.id))
-        state.forced.formUnion(leased.map(\.id))
-      }
+      noteForced(leased)
       return leased
+    }
+  }
+
+  /// Notes a start by hand: neither the order nor the limits apply to it.
+  private func noteForced(_ leased: [DownloadRecord]) {
+    ledger.update { state in
+      state.ended.subtract(leased.map(\.id))
+      state.forced.formUnion(leased.map(\.id))
     }
   }
 
@@ -103,6 +107,11 @@ struct ObservedStore: LedgerStoreWrapper {
         let exchange = try await base.exchange(saves, leasing: nil, at: now, number: number)
         note(saves, exchange.saved)
         try await noteReopened(exchange, saves)
+        return exchange
+      }
+      if case .ids = request.scope {
+        let exchange = try await base.exchange(saves, leasing: request, at: now, number: number)
+        noteForced(exchange.leased)
         return exchange
       }
       let log = SelectionLog()
