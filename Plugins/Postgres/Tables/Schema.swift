@@ -92,7 +92,7 @@
 
     /// Of the last exchange of each opening. An opening that has not been seen for a day may come back, so these stay.
     private static let answers = [
-      "CREATE TABLE answer (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL) WITH (fillfactor = 50)",
+      "CREATE TABLE IF NOT EXISTS answer (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL) WITH (fillfactor = 50)",
       granting("answer"),
     ]
 

@@ -94,7 +94,8 @@ struct ProgressBoard {
     case .waiting(.retry), .waiting(.missing), .transferring, .processing:
       hindrance = nil
       if rows[status.id] == nil {
-        let before = max(0, status.bytesFetched - status.transferred)
+        // Some bytes have been fetched and are not on disk yet.
+        let before = max(0, status.bytesFetched - max(status.progress.fetched, status.transferred))
         rows[status.id] = Row(status: status, fetchedBefore: before, place: nextPlace)
         nextPlace += 1
       }

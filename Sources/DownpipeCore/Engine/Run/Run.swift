@@ -253,9 +253,11 @@ final class Run: Sendable {
 
   var status: DownloadStatus {
     state.withLock { state in
-      DownloadStatus(
-        record: state.record, state: state.publicState, progress: progress(in: state),
-        stepProgress: state.stepProgress, moreFetched: fetched.load(ordering: .relaxed), in: storage)
+      // Read once: bytes arrive meanwhile.
+      let progress = progress(in: state)
+      return DownloadStatus(
+        record: state.record, state: state.publicState, progress: progress, stepProgress: state.stepProgress,
+        moreFetched: progress.fetched, in: storage)
     }
   }
 
