@@ -55,7 +55,6 @@ struct ReasonsTests: EngineSuite {
     source.release()
     await downloader.shutdown()
     await watching.value
-    #expect(zip(told.value, told.value.dropFirst()).allSatisfy { $0 != $1 }, "nothing is told twice")
   }
 
   @Test func whoWatchesOneDownloadHearsOfWhatItWaitsFor() async throws {
