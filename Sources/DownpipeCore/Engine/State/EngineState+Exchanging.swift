@@ -69,6 +69,8 @@ extension EngineState {
     let verdict = health.verdict(at: instant.now)
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll, verdict != .none,
       outbox.count < Self.mostUnsaved,
+      // A failed exchange, which comes first, saves none of these outcomes: the ledger would hold more than the limits permit.
+      outbox.failed == nil || outbox.waiting.isEmpty,
       // A command that has stopped a run to change its download would have to stop the next one, again and again.
       !commands.isTurnDue(after: outbox.next)
     else { return nil }

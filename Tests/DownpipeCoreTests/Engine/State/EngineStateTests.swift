@@ -90,15 +90,17 @@ final class StateModel {
     let pipeline: Pipeline
     let source: FakeSource
     let records: [DownloadRecord]
+    let limit: Int
 
     init(limit: Int, sabotage: Sabotage? = nil) async throws {
+      self.limit = limit
       let fixture = try await RunFixture()
       let (source, storage, gate) = (FakeSource(everyURL: .init([1])), FakeStorage(), FakeGate(name: "gate"))
       self.source = source
       pipeline = Pipeline {
         source
         gate
-        FakeAdmissionPolicy(maximumConcurrent: limit)
+        FakeAdmissionPolicy(maximumConcurrent: limit) { $1.total < limit ? .admitted : .full("\(limit) run") }
         storage
       }
       var options = DownloaderOptions(time: fixture.time)
@@ -124,9 +126,11 @@ final class StateModel {
   private var working: [Run] = []
   private var untold: [ObjectIdentifier: DownloadID] = [:]
   private var isGateClosed = false
+  private let limit: Int
   private(set) var flaw: String?
 
   init(_ setup: Setup) throws {
+    limit = setup.limit
     state = EngineState(setup.pipeline, sessions: [setup.source], setup.context)
     ledger = Dictionary(uniqueKeysWithValues: setup.records.map { ($0.id, $0) })
     start = setup.records[0].createdAt
@@ -338,6 +342,8 @@ final class StateModel {
     for run in going where ledger[run.id]?.phase.isActive != true {
       flaw = "“\(run.id)” runs, and the ledger says \(ledger[run.id]?.phase as Any)"
     }
+    let held = ledger.values.count { $0.phase.isActive }
+    if held > limit { flaw = "the ledger holds \(held) downloads, and \(limit) may run" }
     for id in untold.values where state.slots.runs[id] == nil { flaw = "the outcome of “\(id)” is lost" }
     // When nothing is on its way, nothing waits without a reason.
     guard !isTurnDue, exchange == nil, !state.mode.isStopping else { return }
