@@ -102,6 +102,7 @@ struct QueueTests {
       let silent = try await assets.get(test.asset("e", .silent), first.callback)
       await first.wait(for: .waiting)
       let again = try await assets.get(test.asset("e", .userInitiated), second.callback)
+      await second.wait(for: .waiting)
       let seen = first.count
       #expect(silent.isNew && !again.isNew && silent.id == again.id)
       #expect(try await again.status.request.priority == .high)
