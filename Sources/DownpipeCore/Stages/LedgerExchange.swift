@@ -167,6 +167,8 @@ extension LedgerExchange {
     saved = marks.map { $0 != "-" }
     reopened = Set(zip(saves, marks).filter { $1 == "r" }.map(\.0.record.id))
     leased = parts.count > 1 ? try held(parts.dropFirst().compactMap { Int64($0) }) : []
+    // No run has begun: the bytes are of an earlier request if that has changed since.
+    for index in leased.indices { leased[index].dropOutdatedWork() }
     isGivenAgain = true
   }
 }

@@ -161,7 +161,8 @@ internal import Synchronization
   /// answer says (``LedgerExchange/kept(for:)``) in the same commit, for each owner the last one, until that owner has ended.
   /// After a failure the same saves are given again with the same number, until there is an answer. An exchange that has taken
   /// effect changes nothing then, and answers as the first time: of what it had leased, it gives those records that this owner
-  /// still holds, as they are now. An earlier attempt that is still under way is waited for, or never takes effect.
+  /// still holds, as they are now, but for what was done for an earlier request. An earlier attempt that is still under way is
+  /// waited for, or never takes effect.
   /// - Parameters:
   ///   - saves: The records to save.
   ///   - request: Which downloads are leased; `nil` for none.

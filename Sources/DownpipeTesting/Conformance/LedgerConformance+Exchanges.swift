@@ -77,6 +77,22 @@ extension LedgerConformance {
       let third = try await store.exchange([], leasing: Self.taking(), at: Self.time(3), number: 1)
       try expectEqual(third.leased.map(\.id), ["a"], "the downloads leased when it is made for the third time")
     }
+    await report.check(
+      "exchange-again-changed",
+      "what is leased by an exchange that is made again does not trust bytes of an earlier request"
+    ) {
+      let (_, store) = try await filled(["a"])
+      var record = try expectValue(try await store.leased(["a"]).first, "nothing was leased")
+      record.checkpoint = Checkpoint(ranges: ByteRangeSet([0..<100]), total: .known(100), isComplete: true)
+      record.apply(.suspended)
+      try expect(try await store.save(record, [.state, .checkpoint], at: Self.time(1)), "the record is not held")
+      let first = try await store.exchange([], leasing: Self.taking(["a"]), at: Self.time(2), number: 1)
+      try expectEqual(first.leased.map(\.checkpoint.isComplete), [true], "whether the bytes are complete")
+      _ = try await store.update("a", at: Self.time(3)) { $0.request.url = URL(string: "https://example.org/other")! }
+      let again = try await store.exchange([], leasing: Self.taking(), at: Self.time(4), number: 1)
+      try expectEqual(
+        again.leased.map(\.checkpoint.isComplete), [false], "whether the bytes are complete, after the change")
+    }
     await report.check("exchange-again-reopened", "the answer that is given again says what waits again") {
       let (_, store) = try await filled(["a", "b"])
       var record = try expectValue(try await store.leased(["a"]).first, "nothing was leased")

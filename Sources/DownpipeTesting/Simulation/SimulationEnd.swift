@@ -91,7 +91,7 @@ struct SimulationEnd: Sendable {
     let present = ([request.url] + request.mirrors).compactMap(system.network.content)
     return switch error.code {
     case .digestMismatch: !present.allSatisfy { request.expectedDigests.contains($0.digest) }
-    case .lengthMismatch, .sizeChanged:
+    case .lengthMismatch, .sizeChanged, .contentChanged:
       request.expectedSize != .unknown && !present.allSatisfy { request.expectedSize == .known($0.size) }
     default: false
     }

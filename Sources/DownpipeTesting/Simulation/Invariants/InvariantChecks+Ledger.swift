@@ -112,7 +112,7 @@ extension InvariantChecks {
     state.withLock { state in
       if isGivenUp {
         state.movedBytes[record.id] = record.checkpoint.ranges
-      } else if state.movedBytes[record.id] != record.checkpoint.ranges {
+      } else if state.movedBytes[record.id]?.isSuperset(of: record.checkpoint.ranges) != true {
         state.movedBytes[record.id] = nil
       }
     }

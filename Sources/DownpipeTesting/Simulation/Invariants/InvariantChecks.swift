@@ -204,19 +204,20 @@ final class InvariantChecks: Sendable {
 
   /// Whether the ledger knows enough of the file of a request to tell a message in its place: its media type, and that it is not
   /// empty.
-  ///
-  /// - Parameter withBytes: Whether bytes of it have to be on disk, which the user wants to go on with.
-  func isKnown(_ request: SourceRequest, withBytes: Bool) -> Bool {
+  func isKnown(_ request: SourceRequest) -> Bool {
     guard let record = record(request.id), record.checkpoint.mediaType != nil, record.checkpoint.total.bytes ?? 0 > 7
     else {
       return false
     }
-    if record.isOutdated || record.request.url != request.url && !record.request.mirrors.contains(request.url) {
-      return false
-    }
-    return !withBytes
-      || record.checkpoint.ranges.byteCount > 7 && record.refreshing == nil && !record.versions.mayChange
-        && record.phase.isActive
+    return !record.isOutdated && (record.request.url == request.url || record.request.mirrors.contains(request.url))
+  }
+
+  /// Whether in addition bytes of it are on disk, which the user wants to go on with, and are of the present version.
+  func isKnown(_ request: SourceRequest, of version: Validator?) -> Bool {
+    guard isKnown(request), let record = record(request.id) else { return false }
+    let known = record.checkpoint.validator
+    return record.checkpoint.ranges.byteCount > 7 && record.refreshing == nil && !record.versions.mayChange
+      && record.phase.isActive && known?.entityTag == version?.entityTag && known?.lastModified == version?.lastModified
   }
 
   /// Notes a fault of a server.

@@ -142,8 +142,11 @@ final class SimulatedNetwork: Sendable {
     for (fault, rate) in server.faults.sorted(by: { $0.key < $1.key }) where world.happens(rate, .network) {
       switch fault {
       case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange, .rangeAsWhole: if request.range == nil { continue }
-      case .expiredLink: if !process.system.checks.isKnown(request, withBytes: false) { continue }
-      case .lyingSize: if !process.system.checks.isKnown(request, withBytes: true) { continue }
+      case .expiredLink: if !process.system.checks.isKnown(request) { continue }
+      case .lyingSize:
+        // Of a file that was replaced since, the client cannot know the size.
+        let present = content(of: request.url).flatMap { content in file(request, server).map { (content, $0) } }
+        if !process.system.checks.isKnown(request, of: present.flatMap(validator)) { continue }
       // The end of such a body is the end of the file.
       case .truncate: if file(request, server)?.announcesLength == false { continue }
       // Others have no way to notice, also if the file is asked for in part: the reply may be a whole one.
