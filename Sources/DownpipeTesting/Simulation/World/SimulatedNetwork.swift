@@ -145,8 +145,7 @@ final class SimulatedNetwork: Sendable {
       case .expiredLink: if !process.system.checks.isKnown(request) { continue }
       case .lyingSize:
         // Of a file that was replaced since, the client cannot know the size.
-        let present = content(of: request.url).flatMap { content in file(request, server).map { (content, $0) } }
-        if !process.system.checks.isKnown(request, of: present.flatMap(validator)) { continue }
+        if !process.system.checks.isKnown(request, of: presentValidator(of: request, server)) { continue }
       // The end of such a body is the end of the file.
       case .truncate: if file(request, server)?.announcesLength == false { continue }
       // Others have no way to notice, also if the file is asked for in part: the reply may be a whole one.
@@ -200,12 +199,12 @@ final class SimulatedNetwork: Sendable {
       let text = FileContent(position: 77, size: isEmpty ? 0 : 7)
       var reply = message(text, to: request, of: server, from: process, beside: received)
       reply.mediaType = isEmpty ? nil : world.random(.network) { Self.messageTypes.randomElement(using: &$0) }
-      let present = content(of: request.url).flatMap { content in file(request, server).map { (content, $0) } }
+      let present = presentValidator(of: request, server)
       reply.validator = world.random(.network) { generator in
         switch Int.random(in: 0..<3, using: &generator) {
         case 0: nil
         case 1: Validator(entityTag: EntityTag("message"))
-        default: present.flatMap(validator)
+        default: present
         }
       }
       return reply
@@ -287,6 +286,12 @@ final class SimulatedNetwork: Sendable {
       reply.finalURL = parts.url
     }
     return reply
+  }
+
+  /// That of the version which the file of a request has now.
+  private func presentValidator(of request: SourceRequest, _ server: SimulatedServer) -> Validator? {
+    guard let content = content(of: request.url), let file = file(request, server) else { return nil }
+    return validator(of: content, file)
   }
 
   private func validator(of content: FileContent, _ file: SimulatedFile) -> Validator? {
