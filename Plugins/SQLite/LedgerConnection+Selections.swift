@@ -60,21 +60,67 @@
 
     // MARK: Removing
 
-    func remove(_ selection: LedgerSelection, _ choose: (DownloadRecord) -> Bool) throws -> Int {
+    /// - Parameter name: The owner and number of the removal.
+    func remove(
+      _ selection: LedgerSelection, _ name: String?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+    ) throws -> LedgerRemoval {
       let generations = try generations(selection)
       if generations.count > Self.fewRecords { forgetLanes() }
       let find = try prepared(Row.select("generation = ? AND (owner IS NULL OR owner = ?)"))
       let opening = try opening()
-      var count = 0
+      var removal = LedgerRemoval()
       for generation in generations {
         let statement = find.begin()
         statement.bind(generation)
         statement.bind(opening)
-        guard let row = try statement.first(row), choose(row.record) else { continue }
+        guard let row = try statement.first(row), let left = choose(row.record) else { continue }
         try delete(row)
-        count += 1
+        removal.note(left.isEmpty ? nil : try keep(left, name))
       }
-      return count
+      return removal
+    }
+
+    /// The result of a removal that has taken effect; `nil` if nothing is kept of it.
+    func removed(_ name: String) throws -> LedgerRemoval? {
+      let statement = try prepared(.removed)
+      statement.bind(name)
+      return try statement.first { row in
+        let count = Int(row.int64())
+        return count > 0 ? LedgerRemoval(again: count, row.int64()...row.int64()) : nil
+      } ?? nil
+    }
+
+    /// - Returns: The number under which it is kept.
+    private func keep(_ deletion: LedgerDeletion, _ name: String?) throws -> Int64 {
+      let statement = try prepared(.insertDeletion)
+      statement.bind(name)
+      statement.bind(deletion.location)
+      statement.bind(try deletion.content)
+      guard let number = try statement.first({ $0.int64() }) else { throw LedgerFault.error("SQLite has given no number") }
+      return number
+    }
+
+    func deletions(at location: String?, in numbers: ClosedRange<Int64>, limit: Int) throws -> [LedgerDeletion] {
+      let statement = try prepared(.deletions)
+      statement.bind(numbers.lowerBound)
+      statement.bind(numbers.upperBound)
+      statement.bind(location)
+      statement.bind(Int64(limit))
+      defer { statement.reset() }
+      var deletions: [LedgerDeletion] = []
+      while try statement.step() {
+        let number = statement.int64()
+        deletions.append(LedgerDeletion(stored: statement.text(), number: number, location: location))
+      }
+      return deletions
+    }
+
+    func forget(deletions numbers: [Int64]) throws {
+      let statement = try prepared(.forgetDeletion)
+      for number in numbers {
+        statement.begin().bind(number)
+        try statement.run()
+      }
     }
 
     /// Deletes the record with an id, damaged or not.

@@ -19,6 +19,8 @@
     private let hasRanked = Atomic(false)
     /// The number of the last exchange that was tried.
     private let lastNumber = Atomic<Int64>(0)
+    /// The number of the last removal that was tried.
+    private let lastRemoval = Atomic(0)
 
     init(pool: DatabasePool, path: String) {
       identity = .new()
@@ -196,9 +198,27 @@
     }
 
     func remove(
-      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-    ) async throws -> Int {
-      try await change({ try $0.remove(selection, choose) }) { $0 > 0 }
+      _ selection: LedgerSelection, number: Int?,
+      leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+    ) async throws -> LedgerRemoval {
+      let name = number.map { "\(owner)/\($0)" }
+      let isRepeated = number.map { lastRemoval.exchange($0, ordering: .relaxed) == $0 } ?? false
+      return try await change { connection in
+        if isRepeated, let name, let removal = try connection.removed(name) { return removal }
+        return try connection.remove(selection, name, leaving: choose)
+      } concernsOthers: {
+        $0.count > 0
+      }
+    }
+
+    func deletions(
+      at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+    ) async throws -> [LedgerDeletion] {
+      try await read { try $0.deletions(at: location, in: numbers, limit: limit) }
+    }
+
+    func forget(deletions numbers: [Int64]) async throws {
+      try await queue.commit { try $0.forget(deletions: numbers) }
     }
 
     func renewLeases(until lease: Date) async throws {

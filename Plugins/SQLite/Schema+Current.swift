@@ -153,6 +153,7 @@
       CREATE INDEX download_kind ON download (phase, kind)
         WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled';
       \(rateShares)
+      \(deletions)
       """
   }
 #endif

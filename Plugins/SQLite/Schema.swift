@@ -74,8 +74,19 @@
           try db.execute(sql: "ALTER TABLE opening ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("19: what removed downloads leave") { db in try db.execute(sql: deletions) }
       return migrator
     }
+
+    /// What has to be deleted on disk: a ``LedgerDeletion`` as JSON, where, and the owner and number of the removal.
+    static let deletions = """
+      CREATE TABLE deletion (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        removal TEXT,
+        location TEXT,
+        content TEXT NOT NULL
+      );
+      """
 
     /// The shares of ``RateShares``.
     static let rateShares = """

@@ -13,6 +13,7 @@
     case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
     case insertDependency, deleteDependency
     case shares, putShare, deleteExpiredShares, deleteSharesOfOwner
+    case insertDeletion, removed, deletions, forgetDeletion
     case unlikeRanking, isRanked, setting, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// The condition for downloads that wait and are due.
@@ -160,6 +161,14 @@
         """
       case .deleteExpiredShares: "DELETE FROM rate_share WHERE end_time <= ?1 AND held_end <= ?1"
       case .deleteSharesOfOwner: "DELETE FROM rate_share WHERE owner = ?"
+
+      case .insertDeletion: "INSERT INTO deletion (removal, location, content) VALUES (?, ?, ?) RETURNING number"
+      case .removed: "SELECT count(*), min(number), max(number) FROM deletion WHERE removal = ?"
+      case .deletions:
+        """
+        SELECT number, content FROM deletion WHERE number BETWEEN ? AND ? AND location IS ? ORDER BY number LIMIT ?
+        """
+      case .forgetDeletion: "DELETE FROM deletion WHERE number = ?"
 
       case .unlikeRanking: "DELETE FROM setting WHERE name IN ('ranking', 'ranking under way') AND value <> ?"
       case .isRanked: "SELECT 1 FROM setting WHERE name = ? AND value = ?"

@@ -119,15 +119,58 @@
       return result
     }
 
-    func remove(_ selection: LedgerSelection, _ choose: (DownloadRecord) -> Bool) throws -> Int {
-      var count = 0
+    /// - Parameter name: The owner and number of the removal.
+    func remove(
+      _ selection: LedgerSelection, _ name: String?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+    ) throws -> LedgerRemoval {
+      var removal = LedgerRemoval()
       for some in try generations(selection, findsDamaged: true).chunked {
         let found = try locked(Array(some), where: "(owner IS NULL OR owner = \(memory.owner.number))")
-        let chosen = found.filter { choose($0.record) }
+        var (chosen, left): ([FoundRecord], [LedgerDeletion]) = ([], [])
+        for one in found {
+          guard let deletion = choose(one.record) else { continue }
+          chosen.append(one)
+          if deletion.isEmpty { removal.note(nil) } else { left.append(deletion) }
+        }
         try delete(chosen)
-        count += chosen.count
+        for (location, some) in Dictionary(grouping: left, by: \.location) {
+          for number in try keep(some, name, at: location) { removal.note(number) }
+        }
       }
-      return count
+      return removal
+    }
+
+    /// The result of a removal that has taken effect; `nil` if nothing is kept of it.
+    func removed(_ name: String) throws -> LedgerRemoval? {
+      let rows = try run("SELECT count(*), min(number), max(number) FROM deletion WHERE removal = $1", .text(name))
+      guard let count = rows.integer(0, 0), count > 0, let first = rows.integer(0, 1), let last = rows.integer(0, 2)
+      else { return nil }
+      return LedgerRemoval(again: Int(count), first...last)
+    }
+
+    private func keep(_ deletions: [LedgerDeletion], _ name: String?, at location: String?) throws -> [Int64] {
+      let contents = try deletions.map { try $0.content }
+      let rows = try run(
+        "INSERT INTO deletion (removal, location, content) SELECT $1, $2, unnest($3::text[]) RETURNING number",
+        name.map { .text($0) } ?? .null, location.map { .text(StoredText.stored($0)) } ?? .null, .texts(contents))
+      return (0..<rows.count).compactMap { rows.integer($0, 0) }
+    }
+
+    func deletions(at location: String?, in numbers: ClosedRange<Int64>, limit: Int) throws -> [LedgerDeletion] {
+      let rows = try run(
+        """
+        SELECT number, content FROM deletion
+        WHERE number BETWEEN $1 AND $2 AND location IS NOT DISTINCT FROM $3 ORDER BY number LIMIT $4
+        """,
+        .integer(numbers.lowerBound), .integer(numbers.upperBound),
+        location.map { .text(StoredText.stored($0)) } ?? .null, .integer(Int64(limit)))
+      return (0..<rows.count).map {
+        LedgerDeletion(stored: rows.text($0, 1) ?? "", number: rows.integer($0, 0) ?? 0, location: location)
+      }
+    }
+
+    func forget(deletions numbers: [Int64]) throws {
+      _ = try run("DELETE FROM deletion WHERE number = ANY($1)", .integers(numbers))
     }
 
     /// Deletes the record with an id, damaged or not.

@@ -22,6 +22,8 @@
     private let hasRanked = Atomic(false)
     /// The number of the last exchange that was tried.
     private let lastNumber = Atomic<Int64>(0)
+    /// The number of the last removal that was tried.
+    private let lastRemoval = Atomic(0)
     private let isClosed = Atomic(false)
 
     /// - Parameters:
@@ -260,14 +262,32 @@
     }
 
     func remove(
-      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-    ) async throws -> Int {
+      _ selection: LedgerSelection, number: Int?,
+      leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+    ) async throws -> LedgerRemoval {
+      let name = number.map { "\(memory.owner.number)/\($0)" }
+      let isRepeated = number.map { lastRemoval.exchange($0, ordering: .relaxed) == $0 } ?? false
       // What the choice has noted counts once.
-      try await change(isRepeatable: false) {
-        try $0.remove(selection, choose)
+      return try await change(isRepeatable: false) { tables in
+        if isRepeated, let name, let removal = try tables.removed(name) { return removal }
+        let removal = try tables.remove(selection, name, leaving: choose)
+        // An earlier attempt, whose rows this one has waited for, may have taken effect meanwhile.
+        guard isRepeated, let name, var all = try tables.removed(name), all.count > removal.count else { return removal }
+        all.isGivenAgain = removal.count == 0
+        return all
       } concernsOthers: {
-        $0 > 0
+        $0.count > 0
       }
+    }
+
+    func deletions(
+      at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+    ) async throws -> [LedgerDeletion] {
+      try await read { try $0.deletions(at: location, in: numbers, limit: limit) }
+    }
+
+    func forget(deletions numbers: [Int64]) async throws {
+      try await change { try $0.forget(deletions: numbers) }
     }
 
     func note(machineFault fault: DownloadError?) { memory.condition.withLock { $0.note(fault) } }

@@ -10,7 +10,7 @@
   /// for all downloads that share them, so that a lease can pass over those whose host or gate has no room.
   enum Schema {
     /// The version of the tables that this program makes.
-    static let version = 7
+    static let version = 8
     /// The version that is noted as the oldest one that can use the tables: programs of that version work beside this one.
     /// Those before version 4 do not know of second partials: the marks of a checkpoint tell them that its bytes are not in the first.
     static let oldest = 1
@@ -63,6 +63,7 @@
     /// The statements that bring the tables from each version to the next, from an empty schema on.
     static let migrations: [[String]] = [
       first, rates, dependents, versions, companions, locations + conditions, answers,
+      deletions,
     ]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
@@ -94,6 +95,17 @@
     private static let answers = [
       "CREATE TABLE IF NOT EXISTS answer (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL) WITH (fillfactor = 50)",
       granting("answer"),
+    ]
+
+    /// What has to be deleted on disk: a ``LedgerDeletion`` as JSON, where, and the owner and number of the removal.
+    private static let deletions = [
+      """
+      CREATE TABLE IF NOT EXISTS deletion (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, removal text COLLATE "C", location text COLLATE "C",
+        content text NOT NULL
+      )
+      """,
+      granting("deletion"),
     ]
 
     /// So that all waiting downloads can be read without the others.

@@ -138,9 +138,21 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
-    try change({ $0.remove(selection, owner: owner, choose) }, concernsOthers: { $0 > 0 })
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
+    try change(
+      { $0.remove(selection, owner: owner, number: number, leaving: choose) }, concernsOthers: { $0.count > 0 })
+  }
+
+  func deletions(
+    at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+  ) async throws -> [LedgerDeletion] {
+    try withState { $0.deletions(at: location, in: numbers, limit: limit) }
+  }
+
+  func forget(deletions numbers: [Int64]) async throws {
+    try withState { $0.forget(deletions: numbers) }
   }
 
   func renewLeases(until lease: Date) async throws { try withState { _ in } }

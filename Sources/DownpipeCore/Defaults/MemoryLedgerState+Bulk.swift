@@ -25,13 +25,25 @@ extension MemoryLedgerState {
     return LedgerBulkResult(moved)
   }
 
-  mutating func remove(_ selection: LedgerSelection, owner: String, _ choose: (DownloadRecord) -> Bool) -> Int {
-    let removed = chosen(selection).filter { id in
-      guard let record = entries[id]?.record, record.owner == nil || record.owner == owner else { return false }
-      return choose(record)
+  mutating func remove(
+    _ selection: LedgerSelection, owner: String, number: Int?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+  ) -> LedgerRemoval {
+    let name = number.map { "\(owner)/\($0)" }
+    let before = name == nil ? [] : deletions.values.filter { $0.removal == name }.map(\.number)
+    if let first = before.min(), let last = before.max() { return LedgerRemoval(again: before.count, first...last) }
+    var removal = LedgerRemoval()
+    for id in chosen(selection) {
+      guard let record = entries[id]?.record, record.owner == nil || record.owner == owner, var left = choose(record)
+      else { continue }
+      forget(id)
+      guard !left.isEmpty else {
+        removal.note(nil)
+        continue
+      }
+      left.removal = name
+      removal.note(keep(left))
     }
-    for id in removed { forget(id) }
-    return removed.count
+    return removal
   }
 
   /// Changes the chosen records, or none if a change fails or downloads would wait for each other.

@@ -43,6 +43,10 @@ struct MemoryLedgerState: Sendable {
   var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
+  /// What removed downloads have left, by its number.
+  private(set) var deletions: [Int64: LedgerDeletion] = [:]
+  private var firstDeletion: Int64 = 1
+  private var lastDeletion: Int64 = 0
   /// The settings of the app.
   var settings: Data?
   /// The shares of rates by their keys.
@@ -50,6 +54,26 @@ struct MemoryLedgerState: Sendable {
 
   /// The number of keys in the queue, including obsolete ones.
   var queueCount: Int { queue.count }
+
+  // MARK: Deletions
+
+  mutating func keep(_ deletion: LedgerDeletion) -> Int64 {
+    lastDeletion += 1
+    deletions[lastDeletion] = deletion
+    deletions[lastDeletion]?.number = lastDeletion
+    return lastDeletion
+  }
+
+  func deletions(at location: String?, in numbers: ClosedRange<Int64>, limit: Int) -> [LedgerDeletion] {
+    guard firstDeletion <= lastDeletion, numbers.overlaps(firstDeletion...lastDeletion) else { return [] }
+    let numbers = numbers.clamped(to: firstDeletion...lastDeletion).lazy
+    return Array(numbers.compactMap { deletions[$0] }.filter { $0.location == location }.prefix(limit))
+  }
+
+  mutating func forget(deletions numbers: [Int64]) {
+    for number in numbers { deletions[number] = nil }
+    while firstDeletion <= lastDeletion, deletions[firstDeletion] == nil { firstDeletion += 1 }
+  }
 
   // MARK: Owners
 

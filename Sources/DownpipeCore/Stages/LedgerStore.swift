@@ -186,18 +186,33 @@ internal import Synchronization
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerBulkResult
 
-  /// Removes records that no other owner holds, including damaged ones, in one transaction. Either all chosen records
-  /// are removed or none.
+  /// Removes records that no other owner holds, including damaged ones, and keeps what they leave on disk, in one
+  /// transaction. Either all chosen records are removed or none.
   ///
+  /// **A removal has a number**, so that an answer which was lost does no harm: what it leaves is kept with the number. After a
+  /// failure it may be given again with the same number, before any other removal; if it has taken effect, and what it has left
+  /// is still kept, it changes nothing and answers as the first time.
   /// - Parameters:
   ///   - selection: The records to remove.
-  ///   - choose: Returns whether a selected record is removed. It is called once for each, inside the ledger's
-  ///     transaction, so it must be cheap. It can note what else has to be removed with the record, such as its partial.
-  ///     When the ledger fails, the notes are void. For a damaged record only id and generation are certain.
-  /// - Returns: The number of removed records.
+  ///   - number: Larger than those of all other removals of this store; `nil` for a removal that is never made again.
+  ///   - choose: Returns what a selected record leaves, and `nil` if it is not removed. It is called once for each, inside
+  ///     the ledger's transaction, so it must be cheap. When the ledger fails, what it has noted is void. For a damaged record
+  ///     only id and generation are certain.
+  /// - Returns: The number of removed records, and the numbers under which the ledger keeps what they leave.
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval
+
+  /// Returns what removed records have left at a location and has not been deleted, in the order of its numbers.
+  /// - Parameters:
+  ///   - location: The ``LedgerDeletion/location``.
+  ///   - numbers: The numbers to look for.
+  ///   - limit: The most that are returned. Fewer are only returned if there are no more.
+  func deletions(at location: String?, in numbers: ClosedRange<Int64>, limit: Int) async throws -> [LedgerDeletion]
+
+  /// Forgets what has been deleted, by its numbers. Those that the ledger does not have are left out.
+  func forget(deletions numbers: [Int64]) async throws
 
   /// Extends the leases of all downloads that this owner holds.
   func renewLeases(until lease: Date) async throws
@@ -337,7 +352,7 @@ extension LedgerStore {
   /// The default: `nil`, changes by other processes are not reported.
   public func hasChangesByOtherProcesses() async throws -> Bool? { nil }
 
-  /// Removes records that no other owner holds, including damaged ones, in one transaction.
+  /// Removes records that no other owner holds, including damaged ones, in one transaction. Nothing is kept of them.
   /// - Returns: The removed records, all of them in memory.
   public func remove(_ selection: LedgerSelection) async throws -> [DownloadRecord] {
     let removed = Mutex<[DownloadRecord]>([])
@@ -346,6 +361,14 @@ extension LedgerStore {
       return true
     }
     return removed.withLock { $0 }
+  }
+
+  /// Removes those of the selected records that are chosen, and keeps nothing of them.
+  /// - Returns: The number of removed records.
+  public func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    try await remove(selection, number: nil, leaving: { choose($0) ? LedgerDeletion(id: $0.id) : nil }).count
   }
 
   /// Saves outcomes and leases downloads, in an exchange that is never made again.

@@ -95,9 +95,10 @@ private struct ClockedStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
-    try await base.remove(selection) { choose(onMachine($0)) }
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
+    try await base.remove(selection, number: number, leaving: { choose(onMachine($0)) })
   }
 
   func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: inLedger(lease)) }

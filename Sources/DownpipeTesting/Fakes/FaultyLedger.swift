@@ -36,6 +36,10 @@ import Foundation
     case transition
     /// `remove`
     case remove
+    /// `deletions`
+    case deletions
+    /// `forget(deletions:)`
+    case forgetDeletions
     /// `renewLeases`
     case renewLeases
     /// `leaseRates`
@@ -253,9 +257,20 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
-    try await ledger.perform(.remove) { try await base.remove(selection, choose) }
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
+    try await ledger.perform(.remove) { try await base.remove(selection, number: number, leaving: choose) }
+  }
+
+  func deletions(
+    at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+  ) async throws -> [LedgerDeletion] {
+    try await ledger.perform(.deletions) { try await base.deletions(at: location, in: numbers, limit: limit) }
+  }
+
+  func forget(deletions numbers: [Int64]) async throws {
+    try await ledger.perform(.forgetDeletions) { try await base.forget(deletions: numbers) }
   }
 
   func renewLeases(until lease: Date) async throws {

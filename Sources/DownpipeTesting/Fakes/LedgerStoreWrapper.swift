@@ -76,10 +76,17 @@ extension LedgerStoreWrapper {
     try await base.transition(selection, event, at: now)
   }
   package func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
-    try await base.remove(selection, choose)
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
+    try await base.remove(selection, number: number, leaving: choose)
   }
+  package func deletions(
+    at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+  ) async throws -> [LedgerDeletion] {
+    try await base.deletions(at: location, in: numbers, limit: limit)
+  }
+  package func forget(deletions numbers: [Int64]) async throws { try await base.forget(deletions: numbers) }
   package func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
   package func leaseRates(
     _ wants: [RateWant], for duration: Duration, at now: Date

@@ -138,18 +138,21 @@ struct ObservedStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
     try await turns.take {
       let removed = Mutex<[DownloadID]>([])
-      let count = try await base.remove(selection) { record in
-        let isChosen = choose(record)
-        if isChosen { removed.withLock { $0.append(record.id) } }
-        return isChosen
-      }
+      let removal = try await base.remove(
+        selection, number: number,
+        leaving: { record in
+          let left = choose(record)
+          if left != nil { removed.withLock { $0.append(record.id) } }
+          return left
+        })
       let ids = removed.withLock { $0 }
       ledger.update { $0.ended.subtract(ids) }
-      return count
+      return removal
     }
   }
 

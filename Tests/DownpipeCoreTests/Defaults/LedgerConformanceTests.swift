@@ -247,11 +247,21 @@ private final class FaultyStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
     if fault == .removesHeld { try await ledger.takeAll() }
-    let ignoresChoice = fault == .ignoresChoice
-    return try await base.remove(seen(selection)) { choose($0) || ignoresChoice }
+    let fault = fault
+    return try await base.remove(
+      seen(selection), number: fault == .removesAgain ? nil : number,
+      leaving: { record in
+        let left = choose(record) ?? (fault == .ignoresChoice ? LedgerDeletion(id: record.id) : nil)
+        return fault == .forgetsLeft ? left.map { LedgerDeletion(id: $0.id) } : left
+      })
+  }
+
+  func forget(deletions numbers: [Int64]) async throws {
+    if fault != .keepsLeft { try await base.forget(deletions: numbers) }
   }
 
   func update(

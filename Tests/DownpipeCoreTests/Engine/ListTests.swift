@@ -97,7 +97,8 @@ struct ListTests: EngineSuite {
     await list.wait(for: ["d0": .waiting, "d1": .waiting])
     let failure = DownloadError(.ledger, "the ledger fails")
     faulty.fail(.transition, .after, with: failure)
-    faulty.fail(.remove, .after, with: failure)
+    // Once more under its number.
+    faulty.fail(.remove, times: 2, .after, with: failure)
     await #expect { try await downloader.pauseAll() } throws: { code($0) == .ledger }
     await #expect { try await downloader.remove("d1") } throws: { code($0) == .ledger }
     try await advancing { await list.wait(for: ["d0": .paused]) }

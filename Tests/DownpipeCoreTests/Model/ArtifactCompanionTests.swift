@@ -55,10 +55,9 @@ struct ArtifactCompanionTests {
       createdAt: Date(timeIntervalSince1970: 0))
     record.phase = .finished
     record.steps.artifact = published
-    let removed = RemovedDownloads(withFiles: true)
-    removed.note(record)
-    var summary = removed.taken()
-    #expect(summary.takeFiles().map(\.artifact.path) == ["a/b.jpg", "a/b.jpg.t.png"])
+    let left = LedgerDeletion(record, record.artifactsToDelete, at: nil)
+    let copy = LedgerDeletion(stored: try left.content, number: 0, location: nil)
+    #expect(copy == left && copy.artifacts.flatMap(\.files).map(\.path) == ["a/b.jpg", "a/b.jpg.t.png"])
   }
 
   @Test("A fetch that has replaced the file keeps the companions in mind that it has not replaced")

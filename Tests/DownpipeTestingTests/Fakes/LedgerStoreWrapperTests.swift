@@ -43,12 +43,15 @@ struct LedgerStoreWrapperTests {
     _ = try await store.reclaim(at: now)
     _ = try await store.transition(.all, .pause, at: now)
     _ = try await store.remove(.all)
+    _ = try await store.deletions(at: nil, in: 1...1, limit: 1)
+    try await store.forget(deletions: [1])
     try await store.keep(settings: Data("{}".utf8))
     _ = try await store.settings()
     let single: [FaultyLedger.Operation] = [
       .open, .rank, .add, .restore, .update, .updateAll, .record, .records, .recordsInOrder, .counts, .totals, .damaged,
       .unsettledMoves, .nextDue,
-      .isBusy, .lease, .save, .renewLeases, .leaseRates, .reclaim, .transition, .remove, .keepSettings, .settings,
+      .isBusy, .lease, .save, .renewLeases, .leaseRates, .reclaim, .transition, .remove, .deletions,
+      .forgetDeletions, .keepSettings, .settings,
     ]
     #expect(ledger.calls == single)
 

@@ -51,10 +51,11 @@ struct DefectiveLedger: Ledger {
     }
 
     func remove(
-      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-    ) async throws -> Int {
+      _ selection: LedgerSelection, number: Int?,
+      leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+    ) async throws -> LedgerRemoval {
       if defect == .refusesRemovals { throw DownloadError(.ledger, "the disk is read-only") }
-      return try await base.remove(selection, choose)
+      return try await base.remove(selection, number: number, leaving: choose)
     }
   }
 }

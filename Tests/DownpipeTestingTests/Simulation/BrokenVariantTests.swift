@@ -182,7 +182,7 @@ extension BrokenVariant {
     BrokenVariant(.engine(.restartsAlways), [.refetching], within: 30),
     BrokenVariant(.engine(.tellsNothing), [.lastState], within: 400),
     BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 132),
-    BrokenVariant(.engine(.lostMessage), in: .calm, [.liveness, .shutdown], within: 12),
+    BrokenVariant(.engine(.lostMessage), in: .calm, [.liveness, .shutdown], within: 60),
     BrokenVariant(
       .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
     BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),

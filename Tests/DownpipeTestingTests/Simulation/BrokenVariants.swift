@@ -104,12 +104,15 @@ struct BrokenLedger: Ledger {
     }
 
     func remove(
-      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-    ) async throws -> Int {
+      _ selection: LedgerSelection, number: Int?,
+      leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+    ) async throws -> LedgerRemoval {
       guard defect == .forgetsRemovals, case .ids(let ids) = selection else {
-        return try await base.remove(selection, choose)
+        return try await base.remove(selection, number: number, leaving: choose)
       }
-      return try await base.records(of: ids).count(where: choose)
+      var removal = LedgerRemoval()
+      for record in try await base.records(of: ids) where choose(record) != nil { removal.note(nil) }
+      return removal
     }
 
     func reclaim(at now: Date) async throws -> Int {

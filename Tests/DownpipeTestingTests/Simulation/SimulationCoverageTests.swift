@@ -7,7 +7,7 @@ import Testing
 @Suite(.endsHangs)
 struct SimulationCoverageTests {
   /// The seeds of a round, and the most rounds: what is rare needs many seeds, in most engines fewer.
-  private static let (seedsOfARound, rounds) = (UInt64(20), UInt64(6))
+  private static let (seedsOfARound, rounds) = (UInt64(20), UInt64(12))
 
   /// The worlds of the tests, and some in which rare events are frequent.
   private static var simulations: [Simulation] {

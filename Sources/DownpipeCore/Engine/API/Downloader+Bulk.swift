@@ -102,13 +102,12 @@ extension Downloader {
 
   /// Removes the downloads that match a filter from the ledger, and deletes their partials.
   ///
-  /// All matching downloads that do not run are removed in one transaction of the ledger; then their partials are
-  /// deleted. If the process dies in between, ``orphans()`` finds the partials. Downloads that run are stopped and
-  /// removed one by one. The filter is judged once, as in ``pauseAll(_:)``. Downloads that other processes run, and
-  /// downloads of other storages, are not removed.
+  /// All matching downloads that do not run are removed in one transaction of the ledger; those that run are stopped, and
+  /// removed together. The filter is judged once, as in ``pauseAll(_:)``. Downloads that other processes run, and downloads of
+  /// other storages, are not removed.
   ///
-  /// Files of finished downloads are deleted last. A file whose id has been added again meanwhile is kept, and so are
-  /// the files that are left when the process dies or the downloader is shut down.
+  /// Partials and files are deleted when the records are removed. A file whose id has been added again meanwhile is kept.
+  /// What is left when the process dies or the downloader is shut down is deleted when a downloader of the same storage starts.
   /// - Parameters:
   ///   - filter: The downloads to remove; all downloads by default.
   ///   - deletingFiles: Whether the files of finished downloads are deleted, too.

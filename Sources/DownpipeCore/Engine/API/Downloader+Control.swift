@@ -74,6 +74,8 @@ extension Downloader {
 
   /// Removes a download from the ledger and deletes its partial. A running download is stopped first.
   ///
+  /// What is to be deleted is kept in the ledger until it is: if the process dies in between, or the disk does not answer, it
+  /// is deleted when a downloader of the same storage starts.
   /// - Parameters:
   ///   - id: The download to remove.
   ///   - deletingFile: Whether the file of a finished download is deleted, too.

@@ -31,7 +31,7 @@ extension Engine {
     var sizes = state.slots.sizes
     sizes["commands"] = state.commands.count
     sizes["calls"] = state.commands.ready.count + state.additions.count
-    sizes["lost removals"] = state.lostRemovals.count
+    sizes["errands"] = state.errands.count
     sizes["unpublished downloads"] = state.unpublished.count
     sizes["outcomes"] = state.outbox.count
     sizes["waits"] = state.waits.isAnythingMissing ? 1 : 0

@@ -4,9 +4,10 @@ internal import Synchronization
 /// Carries out what ``EngineState`` decides.
 ///
 /// A loop gives the state its messages: calls, outcomes of runs and reports of gates, which arrive in the mailbox. It never
-/// waits for a ledger or a disk. What has to wait and is decided in turns is a ``Job``; jobs are done beside the loop, one at
-/// a time: so a gate that closes stops transfers although a disk or the ledger hangs. Renewals of leases, rankings, look-ups
-/// and the clean-up of refused runs have tasks of their own. Answers of jobs and timers are given to the state, too, each in
+/// waits for a ledger or a disk. What has to wait for the ledger and is decided in turns is a ``Job``; jobs are done beside the
+/// loop, one at a time: so a gate that closes stops transfers although the ledger hangs. What has to wait for a disk is an
+/// ``Errand``, or part of a run: a disk holds up its own downloads only. Renewals of leases, rankings, look-ups and the clean-up
+/// of refused runs have tasks of their own. Answers of jobs and timers are given to the state, too, each in
 /// one step of this actor.
 actor Engine {
   nonisolated let context: EngineContext
@@ -15,6 +16,8 @@ actor Engine {
   private var newTasks: [@Sendable () async -> Void] = []
   /// The gates that the loop begins to watch next.
   private var newGates: [WatchedGate] = []
+  /// The errands that the loop begins next.
+  private var newErrands: [Errand] = []
   /// What ends observers that go on after their events have ended.
   private var observerStops: [StopSignal<Void>] = []
   /// The latest ranking that is in progress.
@@ -77,7 +80,7 @@ actor Engine {
 
   /// - Parameters:
   ///   - group: The engine's own tasks.
-  ///   - watchers: Those of observers and gates, which may block: nothing of ours waits for their ends.
+  ///   - watchers: Observers, gates and errands, which may block: nothing else waits for their ends.
   private func loop(in group: inout DiscardingTaskGroup, _ watchers: inout DiscardingTaskGroup) async {
     context.mailbox.wake()
     repeat {
@@ -88,7 +91,17 @@ actor Engine {
           await context.watching(gate.gate.name) { await gate.watch(context.mailbox) }
         }
       }
-      (newTasks, newGates) = ([], [])
+      for errand in newErrands {
+        watchers.addTask { [context] in
+          await context.naming(context.storageName) {
+            for earlier in errand.earlier { try? await earlier.waitThroughCancellation() }
+            var changes = Changes()
+            let decision = await errand.perform(context, &changes)
+            await self.decide(.errandEnded(errand, decision, changes))
+          }
+        }
+      }
+      (newTasks, newGates, newErrands) = ([], [], [])
     } while !state.isOver
   }
 
@@ -162,6 +175,9 @@ actor Engine {
       run.announce(state: .waiting(.turn))
     case .cleanUp(let run): begin { await self.cleanUp(run) }
     case .takeTurn: begin { await self.takeTurn() }
+    case .perform(let errand):
+      newErrands.append(errand)
+      if !isDeciding { context.mailbox.wake(forTurn: false) }
     case .watch(let gate):
       newGates.append(gate)
       if !isDeciding { context.mailbox.wake(forTurn: false) }
@@ -210,12 +226,17 @@ actor Engine {
     hub.finish()
     for stop in observerStops { stop.stop(()) }
     context.giveUpWatchers()
+    let hasErrands = state.errands.count > 0 && !state.mode.errandsAreGivenUp
+    state.mode.errandsAreGivenUp = true
+    context.mailbox.wake(forTurn: false)
     let runs = state.slots.runs.values.map { run in
       // Without a slot, its work has ended, and its outcome is to be saved.
       let isWorking = state.slots.start(of: run) != nil
       return ShutdownReport.Unended(stage: isWorking ? run.presentStage : context.ledgerName, download: run.id)
     }
     guard runs.isEmpty else { return runs }
+    // Observers and gates have not been told to end.
+    if hasErrands { return [ShutdownReport.Unended(stage: context.storageName, download: nil)] }
     let watching = context.watchingStages
     let others =
       watching.isEmpty ? (state.mode.isTakingTurn ? [context.storageName] : []) + [context.ledgerName] : watching
@@ -294,8 +315,7 @@ actor Engine {
     if state.slots.hasRuns { await renewLeases() }
     state.mode.mustReclaim = true
     noteChangesByOthers()
-    // Not here: a disk may not answer.
-    if !context.refusedCopies.isEmpty { begin { [context] in await context.removeRefusedCopies() } }
+    decide { state, _ in state.removeRefusedCopies() }
     decide(.maintained)
   }
 

@@ -26,6 +26,11 @@ final class EngineContext: Sendable {
   let machineFault = Monitor<DownloadError?>(nil)
   let companions = CompanionCache()
   let refusedCopies = RefusedCopies()
+  let onErrand = DownloadsOnErrand()
+  /// The first numbers of the deletions that commands carry out.
+  let deletions = Mutex<Set<Int64>>([])
+  /// Whether errands end early, because the downloader stops.
+  let stopsErrands = Atomic(false)
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   /// Completed when all work has ended, and the ledger is closed.
@@ -62,24 +67,29 @@ final class EngineContext: Sendable {
     return available.map { max(0, $0) - room.total }
   }
 
-  /// The names of the observers and gates that run.
+  /// The names of the observers and gates that run, and of the storage for each errand.
   var watchingStages: [String] { watching.read { Array($0.names.values) } }
 
   /// Runs a stage that watches, where it may block, and keeps its name for as long as it runs.
   func watching(_ name: String, _ body: @escaping @Sendable () async -> Void) async {
+    await naming(name) { await executors.blocking(body) }
+  }
+
+  /// Keeps the name of a stage for as long as some work of it lasts, which the shutdown waits for.
+  func naming(_ name: String, _ body: () async -> Void) async {
     let number = watching.update { stages in
       stages.last += 1
       stages.names[stages.last] = name
       return stages.last
     }
-    await executors.blocking(body)
+    await body()
     watching.update { $0.names[number] = nil }
   }
 
-  /// Returns when no observer and no gate runs, or they are given up, or the task is cancelled.
+  /// Returns when no observer, gate or errand runs, or they are given up, or the task is cancelled.
   func watchersEnd() async { try? await watching.wait { $0.names.isEmpty || $0.areGivenUp } }
 
-  /// Ends the wait for observers and gates.
+  /// Ends the wait for them.
   func giveUpWatchers() { watching.update { $0.areGivenUp = true } }
 
   var time: any TimeSource { options.time }

@@ -25,7 +25,14 @@ extension EngineState {
       let added = await context.add(additions)
       return (await task.value, added)
     } then: { state, instant, found in
-      state.conclude(found.0, found.1, at: instant)
+      let answer = found.0
+      var added = found.1
+      if case .success(let exchange) = answer.result {
+        for record in exchange.leased { added.before[record.id] = record.request }
+      }
+      state.receive(.exchanged(answer, changed: added.changed), at: instant)
+      state.take(added, at: instant)
+      return nil
     }
   }
 
@@ -36,40 +43,6 @@ extension EngineState {
     } then: { state, instant, added in
       state.take(added, at: instant)
       return nil
-    }
-  }
-
-  /// Takes the answer of the ledger, after what has to be done between the commit of outcomes and the ends of their runs.
-  private mutating func conclude(_ answer: Exchange.Answer, _ added: Added, at instant: Instant) -> Job? {
-    var added = added
-    if case .success(let exchange) = answer.result {
-      for record in exchange.leased { added.before[record.id] = record.request }
-    }
-    let ending = answer.runsToEnd(isStopping: mode.isStopping)
-    // Done here, so that it is done even if the caller was cancelled. Earlier commands that have waited for the run come
-    // first.
-    let removed = ending.filter { $0.stopReason == .remove && commands.count(for: $0.id) < 2 }
-    let emptied = ending.filter { run in
-      run.state.withLock { $0.mayHoldBytes && $0.record.checkpoint.ranges.isEmpty }
-    }
-    let conclusion: Job.Conclusion = { [added] state, instant in
-      state.receive(
-        .exchanged(answer, changed: added.changed, removed: Set(removed.map(ObjectIdentifier.init))), at: instant)
-      state.take(added, at: instant)
-      return nil
-    }
-    guard !removed.isEmpty || !emptied.isEmpty else { return conclusion(&self, instant) }
-    return Job { [lost = lostRemovals] context, changes in
-      var failed: [Run] = []
-      for run in removed where await !context.removeRecord(of: run, knowing: lost[run.id], &changes) {
-        failed.append(run)
-      }
-      for run in emptied { try? await context.storage.removePartials(run.read { $0.partialKeys }) }
-      return failed
-    } then: { state, instant, failed in
-      for run in removed { state.lostRemovals[run.id] = nil }
-      for run in failed { state.lostRemovals[run.id] = run.record }
-      return conclusion(&state, instant)
     }
   }
 

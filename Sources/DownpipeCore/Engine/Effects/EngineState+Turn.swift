@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-// Turns: what has to wait for the ledger or for disks, one job at a time.
+// Turns: what has to wait for the ledger, one job at a time.
 //
 // Only turns change and publish the states of downloads that do not run. So what a job has read from the ledger is still
 // true when it is published.
@@ -31,6 +31,8 @@ extension EngineState {
     fileprivate var parts = TurnPart.allCases[...]
     /// Whether something was saved, added or leased: then the parts come once more.
     var isRepeated = false
+    /// Whether nothing is told before the parts come once more.
+    fileprivate var mustDecideFirst = false
     /// What was called before this part, and has not been carried out.
     var calls: ArraySlice<CommandQueue.Entry> = []
     /// The command that decides.
@@ -53,7 +55,10 @@ extension EngineState {
       if let part = turn.parts.popFirst() {
         if let job = begin(part, at: instant) { return job }
       } else if turn.isRepeated {
+        // Callers go on when all is told.
+        let answers = turn.answers
         turn = Turn()
+        turn.answers = answers
       } else {
         turn = Turn()
         return nil
@@ -70,13 +75,16 @@ extension EngineState {
       endCleanedUp()
       return .effectsFirst
     case .others: return takeOverFromOthers()
-    case .reasons: return tellReasons()
+    case .reasons, .publishingExchange:
+      // Commands whose runs have ended come before what is told of their downloads.
+      if commands.goOn() { (turn.isRepeated, turn.mustDecideFirst) = (true, true) }
+      guard !turn.mustDecideFirst else { return nil }
+      return part == .reasons ? tellReasons() : publishChanges() ?? answerCallers()
     case .calls:
       commands.goOn()
-      if commands.count == 0 { lostRemovals = [:] }
       turn.calls = commands.takeReady()[...]
       return nil
-    case .publishing, .publishingDue, .publishingExchange: return publishChanges() ?? answerCallers()
+    case .publishing, .publishingDue: return publishChanges() ?? answerCallers()
     case .due: return makeDue()
     case .exchange: return beginExchangeJob(at: instant)
     case .timer: return setTimer(at: instant)
@@ -93,7 +101,7 @@ extension EngineState {
 
   // MARK: Calls
 
-  /// Begins to carry out what was called; `nil` if that needs neither the ledger nor a disk.
+  /// Begins to carry out what was called; `nil` if that does not need the ledger.
   mutating func carryOut(_ entry: CommandQueue.Entry, at instant: Instant) -> Job? {
     switch entry {
     case .addition(let addition):
@@ -140,6 +148,10 @@ extension EngineState {
       return nil
     case .job(let job):
       return Job(job) { state, instant, decision in state.decide(decision, of: number, at: instant) }
+    case .errand(let ids, let errand):
+      commands.waitForErrand(number)
+      begin(Errand(command: number, ids: ids, perform: errand))
+      return nil
     }
   }
 
@@ -148,10 +160,23 @@ extension EngineState {
   private mutating func finishRenaming() -> Job? {
     guard !ledgerNeedsRest, !mode.isStopping, mode.mustFinishRenaming else { return nil }
     mode.mustFinishRenaming = false
-    return Job {
-      await $0.finishRenaming(&$1)
-    } then: { _, _, _ in
-      nil
+    return Job { context, _ in
+      try? await context.store.unsettledMoves().map(\.id)
+    } then: { state, _, found in
+      guard let found else {
+        state.mode.mustFinishRenaming = true
+        state.restLedger()
+        return nil
+      }
+      // After their errands: some are being renamed.
+      for id in found {
+        state.begin(
+          Errand(ids: [id]) { context, changes in
+            await context.finishRenaming(of: id, &changes)
+            return nil
+          })
+      }
+      return nil
     }
   }
 
@@ -162,7 +187,10 @@ extension EngineState {
       await Result { try await context.store.reclaim(at: context.time.date) }
     } then: { state, _, result in
       switch result {
-      case .success(let count): if count > 0 { (state.mode.mayLease, state.reasons.isUrgent) = (true, true) }
+      case .success(let count):
+        guard count > 0 else { break }
+        (state.mode.mayLease, state.reasons.isUrgent) = (true, true)
+        state.tidy()
       case .failure(let error):
         state.mode.mustReclaim = true
         state.noteFailure(error)

@@ -5,7 +5,7 @@ extension Job {
   typealias Taking<Found> = @Sendable (inout EngineState, EngineState.Instant, Found) -> Job?
 
   /// - Parameters:
-  ///   - body: What waits for the ledger or for disks. Its changes are noted before what it has found is taken.
+  ///   - body: What waits for the ledger. Its changes are noted before what it has found is taken.
   ///   - conclude: Takes what it has found, and may begin another job.
   init<Found: Sendable>(
     _ body: @escaping @Sendable (EngineContext, inout Changes) async -> Found, then conclude: @escaping Taking<Found>

@@ -96,12 +96,20 @@ final class Mailbox: Sendable {
     }
   }
 
+  /// A number that is larger than all earlier ones.
+  var nextNumber: Int {
+    state.update { state in
+      state.lastCall += 1
+      return state.lastCall
+    }
+  }
+
   /// Performs a job in a turn, as a part of what was called before.
   /// - Throws: The errors of the job, and `.shutDown` if the loop has ended.
   func perform<Value: Sendable>(
-    isContinuation: Bool = true, _ job: @escaping @Sendable (EngineContext, inout Changes) async throws -> Value
+    _ job: @escaping @Sendable (EngineContext, inout Changes) async throws -> Value
   ) async throws -> Value {
-    try await call(for: [], isContinuation: isContinuation) { _ in
+    try await call(for: [], isContinuation: true) { _ in
       { _, _ in
         .job { context, changes in
           let value = try await job(context, &changes)
@@ -132,10 +140,7 @@ final class Mailbox: Sendable {
   private func call<Value: Sendable>(
     _ message: (Int, @escaping @Sendable (Result<Value, any Error>) -> Void) -> CallerMessage
   ) async throws -> Value {
-    let number = state.update { state in
-      state.lastCall += 1
-      return state.lastCall
-    }
+    let number = nextNumber
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         post(message(number) { continuation.resume(with: $0) })

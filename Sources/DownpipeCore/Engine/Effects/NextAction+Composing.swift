@@ -12,6 +12,11 @@ extension NextAction {
         let decision = try await job(context, &changes)
         return { try decision(&$0, $1).then(next) }
       }
+    case .errand(let ids, let errand):
+      .errand(for: ids) { context, changes in
+        let decision = try await errand(context, &changes)
+        return { try decision(&$0, $1).then(next) }
+      }
     }
   }
 }
@@ -25,16 +30,22 @@ extension AnyDecision {
         case .over(let value): return .over { answer(.success(value)) }
         case .wait(let runs, let comesBeforeLeases, let then):
           return .wait(for: runs, comesBeforeLeases: comesBeforeLeases, then: AnyDecision(then, answer))
-        case .job(let job):
-          return .job { context, changes in
-            do { return AnyDecision(try await job(context, &changes), answer) } catch {
-              return AnyDecision({ (_, _) -> NextAction<Value> in throw error }, answer)
-            }
-          }
+        case .job(let job): return .job { await AnyDecision(of: job, $0, &$1, answer) }
+        case .errand(let ids, let errand): return .errand(for: ids) { await AnyDecision(of: errand, $0, &$1, answer) }
         }
       } catch {
         return .over { answer(.failure(error)) }
       }
+    }
+  }
+
+  /// What is decided after a job or an errand.
+  private init<Value>(
+    of work: @Sendable (EngineContext, inout Changes) async throws -> Decision<Value>, _ context: EngineContext,
+    _ changes: inout Changes, _ answer: @escaping @Sendable (Result<Value, any Error>) -> Void
+  ) async {
+    do { self.init(try await work(context, &changes), answer) } catch {
+      self.init({ (_, _) -> NextAction<Value> in throw error }, answer)
     }
   }
 }

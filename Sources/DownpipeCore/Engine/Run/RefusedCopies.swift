@@ -102,17 +102,16 @@ extension EngineContext {
 
   /// Those of some stored paths at which a download may have a file, wherever that is; but for the downloads of which
   /// ``RefusedCopy/fate(_:)`` has judged.
-  private func paths(claimedAmong paths: Set<String>) async throws -> Set<String> {
+  func paths(claimedAmong paths: Set<String>) async throws -> Set<String> {
     var claimed: Set<String> = []
-    var page = try await store.records(after: .min, limit: Self.page)
-    while let last = page.last {
-      for record in page {
+    guard !paths.isEmpty else { return claimed }
+    try await forEachPage { records in
+      for record in records {
         for file in record.files {
           guard let path = file.path, paths.contains(path), await storage.isPlace(of: file, record) else { continue }
           claimed.insert(path)
         }
       }
-      page = try await store.records(after: last.generation, limit: Self.page)
     }
     return claimed
   }

@@ -56,8 +56,6 @@ final class Run: Sendable {
     var isUnchanged = false
     /// Whether the server was asked about the published file, and its answer was of no use.
     var asksWithoutCondition = false
-    /// Whether the download was removed after the run had ended.
-    var wasRemoved = false
     /// Whether the ledger has refused the outcome: another owner holds the download, or it was removed.
     var wasRefused = false
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
@@ -120,10 +118,12 @@ final class Run: Sendable {
 
   // MARK: The task
 
-  /// Starts the work after an earlier run of the same download has ended. The outcome is posted to the mailbox.
+  /// Starts the work after an earlier run and the errands of the same download have ended. The outcome is posted to the mailbox.
   func start(after earlier: Run? = nil) {
     let task = context.executors.start { [self] in
       await earlier?.waitForEnd()
+      // Its disk may not answer: a run that is stopped does not wait.
+      if (try? await context.onErrand.wait(for: id)) == true { await readAgain() }
       // The wait is over: watchers measure it, and the time until the reply.
       if stopReason == nil { announce(state: .transferring) }
       let outcome = await work()
@@ -160,11 +160,6 @@ final class Run: Sendable {
     return isFirst
   }
 
-  var wasRemoved: Bool {
-    get { state.withLock { $0.wasRemoved } }
-    set { state.withLock { $0.wasRemoved = newValue } }
-  }
-
   /// The files that a removed download leaves in place.
   var leftArtifacts: [StoredArtifact] {
     state.withLock { state in
@@ -197,6 +192,14 @@ final class Run: Sendable {
 
   /// Whether the run has ended, and nothing more of it reaches the ledger.
   var isOver: Bool { ending.value }
+
+  /// Reads the record again, which an errand may have changed since the lease.
+  private func readAgain() async {
+    guard let present = try? await context.store.record(id), present.generation == key.generation,
+      present.owner == context.store.owner
+    else { return }
+    state.withLock { ($0.record, $0.request) = (present, present.request) }
+  }
 
   /// Returns when the run has ended, which is after its outcome was saved.
   func waitForEnd() async { await ending.waitThroughCancellation { $0 } }

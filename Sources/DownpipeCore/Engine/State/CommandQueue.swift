@@ -18,13 +18,14 @@ struct CommandQueue: Sendable {
     /// The earlier command that it waits for.
     fileprivate var blocker: Int?
     fileprivate var hasHadATurn = false
-    /// Whether it has stopped a run.
+    /// Whether it has begun what has to be completed: it has stopped a run, or was on an errand.
     fileprivate var hasStopped = false
     /// Whether it adds downloads.
     fileprivate var isAddition = false
     fileprivate var isCancelled = false
     /// Whether its caller does not wait any longer.
     fileprivate var isAnswered = false
+    fileprivate var isOnErrand = false
     fileprivate let fail: @Sendable (any Error) -> Void
 
     fileprivate func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
@@ -122,12 +123,15 @@ struct CommandQueue: Sendable {
   }
 
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
-    guard let ids = command.ids else { return last(before: command.number) { !hasRun($0) } }
+    guard let ids = command.ids else {
+      // It does not wait for disks, which may not answer.
+      return last(before: command.number) { !hasRun($0) && !errandHolds($1) }
+    }
     // It concerns none.
     if ids.isEmpty { return nil }
     return ids.count == 1
       ? ids.first.flatMap { last(for: $0, before: command.number) }
-      : last(before: command.number, where: ids.contains)
+      : last(before: command.number) { id, _ in ids.contains(id) }
   }
 
   /// Lets a command wait for the ends of runs; then its turn comes again.
@@ -142,13 +146,32 @@ struct CommandQueue: Sendable {
     return false
   }
 
+  /// Lets a command wait for the end of an errand.
+  mutating func waitForErrand(_ number: Int) {
+    pending[number]?.isOnErrand = true
+    pending[number]?.hasStopped = true
+    if pending[number]?.isCancelled == true { _ = giveUp(number) }
+  }
+
+  /// Lets a command decide after its errand.
+  mutating func resume(_ number: Int, _ decision: AnyDecision) {
+    guard pending[number] != nil else { return }
+    pending[number]?.decision = decision
+    pending[number]?.isOnErrand = false
+    ready.append(.command(number))
+  }
+
   /// Lets the commands go on whose runs have ended.
-  mutating func goOn() {
-    guard !waiting.isEmpty else { return }
+  /// - Returns: Whether there are any.
+  @discardableResult
+  mutating func goOn() -> Bool {
+    guard !waiting.isEmpty else { return false }
+    let before = ready.count
     for number in waiting.sorted() where pending[number]?.awaited.allSatisfy(\.isOver) == true {
       waiting.remove(number)
       ready.append(.command(number))
     }
+    return ready.count > before
   }
 
   /// Notes that a command for all concerns only these downloads from now on.
@@ -190,7 +213,8 @@ struct CommandQueue: Sendable {
   /// Ends the wait of a caller that was cancelled. What it has begun may still be completed.
   mutating func cancel(_ number: Int) {
     pending[number]?.isCancelled = true
-    if waiting.contains(number) || pending[number]?.blocker != nil { _ = giveUp(number) }
+    guard let command = pending[number] else { return }
+    if waiting.contains(number) || command.blocker != nil || command.isOnErrand { _ = giveUp(number) }
   }
 
   /// Answers a caller that was cancelled, and ends its command, unless that has stopped a run. Then it keeps its place until
@@ -234,9 +258,6 @@ struct CommandQueue: Sendable {
     !pending.isEmpty && ids.contains { id in all(for: id).contains { _ in true } }
   }
 
-  /// The number of commands that are not over and concern a download.
-  func count(for id: DownloadID) -> Int { all(for: id).reduce(0) { count, _ in count + 1 } }
-
   /// Whether all earlier commands for a run's download only wait for its end, so that a later one may stop it at once.
   func permitStop(of run: Run, by number: Int) -> Bool {
     all(for: run.id).allSatisfy { command in
@@ -278,8 +299,15 @@ struct CommandQueue: Sendable {
     return range.lowerBound
   }
 
+  /// Whether a command is on an errand, or waits for one that is.
+  private func errandHolds(_ command: Pending) -> Bool {
+    command.isOnErrand || command.blocker.flatMap { pending[$0] }.map(errandHolds) == true
+  }
+
   /// The last one of the earlier commands that concern all downloads, or one for which a condition is true.
-  private func last(before number: Int, where condition: (DownloadID) -> Bool) -> Int? {
-    pending.values.filter { $0.number < number && $0.ids?.contains(where: condition) ?? true }.map(\.number).max()
+  private func last(before number: Int, where condition: (DownloadID, Pending) -> Bool) -> Int? {
+    pending.values.filter { earlier in
+      earlier.number < number && earlier.ids?.contains { condition($0, earlier) } ?? true
+    }.map(\.number).max()
   }
 }

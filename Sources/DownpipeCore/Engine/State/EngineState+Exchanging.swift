@@ -101,9 +101,7 @@ extension EngineState {
   }
 
   /// Takes the answer of the ledger to an exchange.
-  mutating func take(
-    _ answer: Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>, at instant: Instant
-  ) {
+  mutating func take(_ answer: Exchange.Answer, changed: Set<DownloadID>, at instant: Instant) {
     let isGivenAgain = (try? answer.result.get())?.isGivenAgain == true
     let lease = isGivenAgain ? answer.exchange.first : answer.exchange.request
     waits.lastLook = lease?.now ?? waits.lastLook
@@ -123,9 +121,7 @@ extension EngineState {
           continue
         }
         // An addition may have changed it again since the commit.
-        endSaved(
-          unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id),
-          isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
+        endSaved(unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id))
       }
       for record in exchange.leased {
         start(record, leasedAt: lease?.instant ?? instant.now, for: lease?.location, at: instant)
@@ -136,9 +132,7 @@ extension EngineState {
       if mode.isStopping {
         // The next start finds the downloads whose outcomes could not be saved.
         outbox.succeeded()
-        for unsaved in answer.unsaved {
-          endSaved(unsaved, isReopened: false, isRemoved: removed.contains(ObjectIdentifier(unsaved.run)))
-        }
+        for unsaved in answer.unsaved { endSaved(unsaved, isReopened: false) }
         return
       }
       for unsaved in answer.unsaved { add(.announceUnsaved(unsaved.run, error)) }
@@ -153,8 +147,10 @@ extension EngineState {
   ///
   /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed or it was
   ///   added again.
-  private mutating func endSaved(_ unsaved: Exchange.UnsavedRun, isReopened: Bool, isRemoved: Bool) {
+  private mutating func endSaved(_ unsaved: Exchange.UnsavedRun, isReopened: Bool) {
     let run = unsaved.run
+    // Its command removes the record in its next turn, and tells.
+    let isRemoved = run.stopReason == .remove
     let isFinished = if case .finished = unsaved.state { true } else { false }
     let isOver = !isReopened && !(isFinished && run.isOutdated)
     let (isDelayed, awaited, isHeld) = run.read {
@@ -165,12 +161,24 @@ extension EngineState {
     // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
     // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.
     add(.end(run, published: isOver && !isRemoved ? unsaved.state : nil))
-    if !isOver || isHeld || run.wasRemoved { publishLater(CollectionOfOne(run.id)) }
+    if !isOver || isHeld { publishLater(CollectionOfOne(run.id)) }
     if !isRemoved, awaited != nil || waits.isAnythingMissing {
       let (available, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
       run.read { waits.note($0, available: available, needed: needed) }
     }
     if isFinished { waits.end(.descriptors) }
+    deleteEmptied(run)
+  }
+
+  /// Deletes bytes that the run could not delete when it had given them up; the ledger does not have them any longer.
+  private mutating func deleteEmptied(_ run: Run) {
+    let keys = run.state.withLock { $0.mayHoldBytes && $0.record.checkpoint.ranges.isEmpty ? $0.record.partialKeys : [] }
+    guard !keys.isEmpty else { return }
+    begin(
+      Errand(ids: [run.id]) { context, _ in
+        try? await context.storage.removePartials(keys)
+        return nil
+      })
   }
 
   // MARK: Runs

@@ -73,6 +73,8 @@ extension EngineState {
   ) {
     guard slots.runs[record.id] == nil, hub.isWatched(record.id), context.options.sabotage != .tellsNothing
     else { return }
+    // It may be one whose removal is not over.
+    if isReason, record.phase != .waiting { return }
     // A lease whose answer was lost: its run begins when the exchange is made again.
     if record.phase.isActive, record.owner == context.store.owner { return }
     let shown = state(of: record, dependencies, at: instant)
@@ -90,10 +92,6 @@ extension EngineState {
     for result in changes.transitions { waits.forget(result.ids) }
     for removed in changes.removed { noteRemoval(removed) }
     if changes.mustLookAgain { lookAgainAtLedger() }
-    for removed in changes.maybeGone {
-      for page in removed.pages { waits.forget(page.keys.map(\.id)) }
-      for request in removed.watched { publishLater(CollectionOfOne(request.id), request) }
-    }
     if changes.mayLease { mode.mayLease = true }
     if changes.mayHaveDelayed { waits.mayHaveDelayed = true }
     if changes.mustFinishRenaming { mode.mustFinishRenaming = true }
@@ -135,19 +133,17 @@ extension EngineState {
 
   private mutating func noteRemoval(_ removed: RemovedDownloads.Summary) {
     let watched = Set(removed.watched.map(\.id))
-    for page in removed.pages {
-      let ids = page.keys.map(\.id)
-      // Their watchers came after the ledger had told of the removal, while the record could still be read.
-      for id in ids where !watched.contains(id) && hub.isFollowed(id) { add(.publish(.removalOf(id))) }
-      for id in ids {
-        context.furthest.forget(id)
-        unpublished[id] = nil
-      }
-      reasons.mayHaveChanged = true
-      waits.forget(ids)
+    // Their watchers came after the ledger had told of the removal, while the record could still be read.
+    for id in removed.ids where !watched.contains(id) && hub.isFollowed(id) { add(.publish(.removalOf(id))) }
+    for id in removed.ids {
+      context.furthest.forget(id)
+      unpublished[id] = nil
     }
+    waits.forget(removed.ids)
+    if removed.count > 0 { reasons.mayHaveChanged = true }
     for request in removed.watched { add(.publish(.removal(request))) }
     if removed.watched.count < removed.count { add(.publish(.incomplete)) }
+    if removed.ids.count < removed.count { publishLater(hub.watchedDownloads) }
   }
 }
 

@@ -1,11 +1,12 @@
 internal import Foundation
+internal import Synchronization
 
 /// What the engine knows, and how it decides.
 ///
 /// Messages come one at a time, and each is answered with effects that others carry out: a decision waits for nothing, and
 /// nothing can happen in the middle of one. It knows no clock; the time comes with the message.
 ///
-/// What has to ask the ledger or a disk, and then decides, is a ``Job``. A turn is one pass over all that may need jobs (see
+/// What has to ask the ledger, and then decides, is a ``Job``; what has to ask a disk is an ``Errand``. A turn is one pass over all that may need jobs (see
 /// ``TurnPart``): ``nextJob(at:)`` decides which job comes next, and what a job has found is a message that is taken in one
 /// step, too. Additions and commands, outcomes and leases meet the ledger in turns only.
 struct EngineState: Sendable {
@@ -23,9 +24,7 @@ struct EngineState: Sendable {
   /// Downloads to add in this turn, beside its exchange, or before the next command.
   var additions: [Addition] = []
   var idleWaiters = IdleWaiters()
-  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
-  /// check whether the records are gone.
-  var lostRemovals: [DownloadID: DownloadRecord] = [:]
+  var errands = Errands()
   var reasons = ReasonNews()
   /// Downloads whose states have to be read from the ledger and published, with the last known requests of those that may
   /// have been removed.
@@ -52,6 +51,10 @@ struct EngineState: Sendable {
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
+    /// Whether the shutdown does not wait for errands any longer.
+    var errandsAreGivenUp = false
+    /// Whether what others have left on the disk was looked for.
+    var hasTidied = false
     /// Whether the ledger ranks by the pipeline's policy, or has done so by an earlier one.
     var isRanked: Bool
     /// Whether progress is reported and leases are renewed.
@@ -91,8 +94,10 @@ struct EngineState: Sendable {
     stages = LiveStages(pipeline, sessions: sessions)
     gates = Gates(pipeline.gates)
     let startsSuspended = context.options.startsSuspended
-    // Otherwise this was done before.
-    mode = Mode(isSuspended: startsSuspended, isRanked: !startsSuspended)
+    mode = Mode(
+      isSuspended: startsSuspended,
+      // Otherwise this was done before.
+      isRanked: !startsSuspended, mustFinishRenaming: !startsSuspended)
     self.context = context
   }
 
@@ -108,11 +113,16 @@ struct EngineState: Sendable {
     case .addition(let addition): take(addition)
     case .cancelledCall(let number): cancelCall(number)
     case .turnEnded: mode.isTakingTurn = false
-    case .exchanged(let answer, let changed, let removed): take(answer, changed: changed, removed: removed, at: instant)
+    case .errandEnded(let errand, let decision, let changes): end(errand, decision, changes)
+    case .exchanged(let answer, let changed): take(answer, changed: changed, at: instant)
     case .fired(let timer, let due): fire(timer, due, at: instant)
     case .room(let bytes): take(room: bytes, at: instant)
     case .lookedForOthers(let mayMatter): endLook(mayMatter: mayMatter, at: instant)
-    case .maintained: set(.lease, after: context.options.lease, at: instant)
+    case .maintained:
+      set(.lease, after: context.options.lease, at: instant)
+      // At the start, and then after the end of another owner.
+      if !mode.hasTidied { tidy() }
+      mode.hasTidied = true
     case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn, at: instant)
     }
   }
@@ -135,12 +145,16 @@ struct EngineState: Sendable {
   }
 
   /// Whether everything has ended.
-  var isOver: Bool { mode.isStopping && !mode.isTakingTurn && !slots.hasRuns && outbox.isEmpty }
+  var isOver: Bool {
+    mode.isStopping && !mode.isTakingTurn && !slots.hasRuns && outbox.isEmpty
+      && (errands.count == 0 || mode.errandsAreGivenUp)
+  }
 
   // MARK: News
 
   private mutating func stop() {
     mode.isStopping = true
+    context.stopsErrands.store(true, ordering: .relaxed)
     for run in slots.runs.values { run.stop(.shutdown) }
   }
 

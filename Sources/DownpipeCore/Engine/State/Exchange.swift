@@ -49,14 +49,5 @@ struct Exchange: Sendable {
     /// Whether the lease of the exchange was left out.
     let mustLease: Bool
     var unsaved: [UnsavedRun] { exchange.unsaved }
-
-    /// The runs that end with this answer.
-    func runsToEnd(isStopping: Bool) -> [Run] {
-      switch result {
-      case .success(let exchange): zip(unsaved, exchange.saved).filter(\.1).map(\.0.run)
-      // The next start finds those that could not be saved.
-      case .failure: isStopping ? unsaved.map(\.run) : []
-      }
-    }
   }
 }

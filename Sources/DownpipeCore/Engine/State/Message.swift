@@ -17,12 +17,12 @@ extension EngineState {
     /// The caller with this number does not wait any longer.
     case cancelledCall(Int)
     case turnEnded
+    /// An errand has ended, with what its command decides next and what it has changed.
+    case errandEnded(Errand, AnyDecision?, Changes)
     /// The ledger has answered an exchange.
     ///
-    /// - Parameters:
-    ///   - changed: The downloads that were added meanwhile, or changed by an addition.
-    ///   - removed: The runs whose downloads were to be removed.
-    case exchanged(Exchange.Answer, changed: Set<DownloadID>, removed: Set<ObjectIdentifier>)
+    /// - Parameter changed: The downloads that were added meanwhile, or changed by an addition.
+    case exchanged(Exchange.Answer, changed: Set<DownloadID>)
     /// A timer has fired that was set for an instant.
     case fired(Timer, Duration)
     /// The storage has this much space that no running download has claimed; `nil` if it cannot tell.
@@ -57,6 +57,8 @@ extension EngineState {
     case announceUnsaved(Run, DownloadError)
     /// Perform the jobs of ``EngineState/nextJob(at:)``, then answer with ``Message/turnEnded``.
     case takeTurn
+    /// Perform an errand, then answer with ``Message/errandEnded(_:_:_:)``.
+    case perform(Errand)
     case watch(WatchedGate)
     /// Answer with ``Message/fired(_:_:)`` at the instant.
     case sleep(until: Duration, Timer)

@@ -6,8 +6,11 @@ enum NextAction<Value: Sendable>: Sendable {
   ///
   /// - Parameter comesBeforeLeases: Whether it has to decide before the next lease, because the download may be leased.
   case wait(for: [Run], comesBeforeLeases: Bool = false, then: Decision<Value>)
-  /// The ledger or a disk is asked; then it decides again, and no other job is performed in between.
+  /// The ledger is asked; then it decides again, and no other job is performed in between.
   case job(@Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
+  /// A disk is asked, which may not answer; then it decides again, in a later turn. Turns go on meanwhile; errands and runs of
+  /// these downloads wait for it.
+  case errand(for: Set<DownloadID>, @Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
 }
 
 /// Decides what a command does next, in one step of the state.
@@ -15,7 +18,7 @@ enum NextAction<Value: Sendable>: Sendable {
 /// It waits for nothing, and a job does not see the state: so what a decision has seen is still true when it has decided.
 typealias Decision<Value: Sendable> = @Sendable (inout EngineState, EngineState.Instant) throws -> NextAction<Value>
 
-/// What waits for the ledger or for disks, and does not see the state. One is in progress at a time.
+/// What waits for the ledger, and does not see the state. One is in progress at a time.
 struct Job: Sendable {
   /// Takes what the job has found, and may begin another job.
   typealias Conclusion = @Sendable (inout EngineState, EngineState.Instant) -> Job?
@@ -37,8 +40,6 @@ struct Changes: Sendable {
   var removed: [RemovedDownloads.Summary] = []
   /// Whether a change has failed: the ledger is looked at as after changes by others.
   var mustLookAgain = false
-  /// What a failed change may have removed.
-  var maybeGone: [RemovedDownloads.Summary] = []
   /// Whether a download may be leased now.
   var mayLease = false
   /// Whether the ledger may have a due time without a timer.
@@ -58,6 +59,7 @@ struct AnyDecision: Sendable {
     case over(Answer)
     case wait(for: [Run], comesBeforeLeases: Bool, then: AnyDecision)
     case job(@Sendable (EngineContext, inout Changes) async -> AnyDecision)
+    case errand(for: Set<DownloadID>, @Sendable (EngineContext, inout Changes) async -> AnyDecision)
   }
 
   let decide: @Sendable (inout EngineState, EngineState.Instant) -> AnyNextAction

@@ -96,9 +96,18 @@ private struct OutsideStore: LedgerStore {
     try await call { try await $0.transition(selection, event, at: now) }
   }
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
-    try await call { try await $0.remove(selection, choose) }
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
+    try await call { try await $0.remove(selection, number: number, leaving: choose) }
+  }
+  func deletions(
+    at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+  ) async throws -> [LedgerDeletion] {
+    try await call { try await $0.deletions(at: location, in: numbers, limit: limit) }
+  }
+  func forget(deletions numbers: [Int64]) async throws {
+    try await call { try await $0.forget(deletions: numbers) }
   }
   func renewLeases(until lease: Date) async throws { try await call { try await $0.renewLeases(until: lease) } }
   func leaseRates(_ wants: [RateWant], for duration: Duration, at now: Date) async throws -> [RateShare] {

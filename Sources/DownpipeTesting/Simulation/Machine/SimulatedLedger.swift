@@ -212,18 +212,31 @@ final class SimulatedStore: LedgerStore {
   }
 
   func remove(
-    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
-  ) async throws -> Int {
+    _ selection: LedgerSelection, number: Int?,
+    leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
+  ) async throws -> LedgerRemoval {
     let seen = SeenRecords()
     return try await write("the removal", .removal) { store in
-      try await store.remove(selection) { record in
-        let isChosen = choose(record)
-        if isChosen { seen.add(record.id) }
-        return isChosen
-      }
+      try await store.remove(
+        selection, number: number,
+        leaving: { record in
+          let left = choose(record)
+          if left != nil { seen.add(record.id) }
+          return left
+        })
     } of: { _ in
       seen.ids
     }
+  }
+
+  func deletions(
+    at location: String?, in numbers: ClosedRange<Int64>, limit: Int
+  ) async throws -> [LedgerDeletion] {
+    try await read("reading") { try await $0.deletions(at: location, in: numbers, limit: limit) }
+  }
+
+  func forget(deletions numbers: [Int64]) async throws {
+    try await read("forgetting") { try await $0.forget(deletions: numbers) }
   }
 
   func renewLeases(until lease: Date) async throws {

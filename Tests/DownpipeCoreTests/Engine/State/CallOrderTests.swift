@@ -13,6 +13,8 @@ struct CallOrderTests {
     for number in 0..<LongForm.count(60, long: 500) {
       var random = SeededGenerator(seed: seed &* 1_000 &+ UInt64(number))
       let world = try await CallWorld(isAwaited: number % 2 > 0)
+      // Half of the worlds begin with running downloads.
+      if number % 4 > 1 { await world.goOn() }
       var steps: [CallWorld.Step] = []
       for _ in 0..<40 {
         guard let step = world.possible.randomElement(using: &random) else { break }
@@ -29,6 +31,7 @@ struct CallOrderTests {
     for number in 0..<300 where !isFound {
       var random = SeededGenerator(seed: UInt64(number))
       let world = try await CallWorld(sabotage: .lateCommands)
+      await world.goOn()
       for _ in 0..<40 {
         guard let step = world.possible.randomElement(using: &random) else { break }
         await world.take(step)

@@ -12,6 +12,8 @@ final class CallWorld {
     case cancel(Int)
     /// The next job is done; then what it has found is taken.
     case job, conclude
+    /// The first errand ends.
+    case errand
     /// A run that was stopped ends.
     case end(DownloadID)
   }
@@ -25,6 +27,7 @@ final class CallWorld {
   private var isTurnDue = false
   private var job: Job?
   private var conclusion: Job.Conclusion?
+  private var errands: [Errand] = []
   private var working: [Run] = []
   private var callers: [Caller] = []
   private var history = CallHistory()
@@ -50,6 +53,7 @@ final class CallWorld {
     var steps: [Step] = []
     if conclusion == nil, isTurnDue { steps.append(.job) }
     if conclusion != nil { steps.append(.conclude) }
+    if !errands.isEmpty { steps.append(.errand) }
     for run in working where run.stopReason != nil { steps.append(.end(run.id)) }
     if callers.count < 8 {
       for id in CallHistory.ids { steps += CallHistory.Command.allCases.map { .call($0, id) } }
@@ -71,6 +75,12 @@ final class CallWorld {
       (conclusion, job) = (nil, decide { conclude(&$0, $1) })
       if job == nil { job = decide { $0.nextJob(at: $1) } }
       if job == nil { endTurn() }
+    case .errand:
+      guard !errands.isEmpty else { break }
+      let errand = errands.removeFirst()
+      var changes = Changes()
+      let decision = await errand.perform(setup.context, &changes)
+      decide { [changes] in $0.receive(.errandEnded(errand, decision, changes), at: $1) }
     case .end(let id):
       guard let index = working.firstIndex(where: { $0.id == id && $0.stopReason != nil }) else { break }
       let run = working.remove(at: index)
@@ -87,7 +97,7 @@ final class CallWorld {
       let step = possible.first {
         switch $0 {
         case .call, .cancel: false
-        case .job, .conclude: true
+        case .job, .conclude, .errand: true
         case .end: !butNotEnds
         }
       }
@@ -217,6 +227,7 @@ final class CallWorld {
     for effect in state.takeEffects() {
       switch effect {
       case .start(let run, _): working.append(run)
+      case .perform(let errand): errands.append(errand)
       case .end(let run, _): run.markEnded()
       case .answer(let answers): for answer in answers { answer() }
       case .takeTurn: isTurnDue = true
@@ -334,9 +345,9 @@ extension Call {
 
   static func applying(_ command: LifecycleCommand, _ number: Int, _ answer: @escaping Answer) -> Call {
     Call(number: number, ids: nil, isContinuation: false) { _ in
-      { state, _ in state.apply(command, to: .matching(.all), after: BulkResult()) }
+      { state, _ in state.apply(command, to: .matching(.all), after: 0) }
     } _: {
-      answer($0.map { "\($0.count)" })
+      answer($0.map { "\($0)" })
     }
   }
 
@@ -359,9 +370,9 @@ extension Call {
 
   static func removing(_ id: DownloadID, _ number: Int, _ answer: @escaping Answer) -> Call {
     Call(number: number, ids: [id], stopReason: .remove, isContinuation: false) { stopped in
-      { state, _ in state.remove(id, deletingFile: false, after: stopped.map { [$0] } ?? []) }
+      { state, _ in state.remove(.ids([id]), Removal(deletesFiles: false, ended: stopped.map { [$0] } ?? [])) }
     } _: {
-      answer($0.map { "\($0.hasRemoved)" })
+      answer($0.map { "\($0 > 0)" })
     }
   }
 

@@ -245,7 +245,7 @@ final class StateModel {
     case .sleep(let due, .due): timers.append((.due, due))
     case .sleep(let due, .admission): timers.append((.admission, due))
     case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .tickRuns, .renewLeases,
-      .maintain, .publish, .announcePresentState, .answer, .leaseSharedRates:
+      .maintain, .perform, .publish, .announcePresentState, .answer, .leaseSharedRates:
       break
     }
   }
@@ -264,7 +264,7 @@ final class StateModel {
     var made = exchange
     made.first = made.first ?? made.request
     let answer = Exchange.Answer(exchange: made, result: result, mustLease: exchange.isRepeated)
-    decide { $0.receive(.exchanged(answer, changed: [], removed: []), at: $1) }
+    decide { $0.receive(.exchanged(answer, changed: []), at: $1) }
     setTimer()
     beginTurn()
   }

@@ -97,11 +97,17 @@ extension EngineContext {
     var record = record
     if record.steps.note != nil {
       // It was read before or during a rename.
-      let present = try? await mailbox.perform { [id = record.id] context, changes -> DownloadRecord? in
-        guard let present = try await context.store.record(id), present.phase == .finished else { return nil }
-        return await context.renamed(present, &changes)
+      let present = try? await mailbox.call(for: [], isContinuation: true) { [id = record.id] _ in
+        { state, _ in
+          state.afterRenaming(id) { _, _ in
+            .job { context, _ in
+              let record = try await context.store.record(id)
+              return { _, _ in .over(record) }
+            }
+          }
+        }
       }
-      guard let present = present ?? nil else { return nil }
+      guard let present = present ?? nil, present.phase == .finished else { return nil }
       record = present
     }
     // An artifact in memory ends with its process and does not count as lost.

@@ -42,7 +42,9 @@ extension EngineState {
       if command.stopReason != nil || !run.read({ $0.phase.isActive }) {
         // What it is stopped for by a reason leaves nothing to lease, or is done with the end of the run.
         return .wait(for: [run], comesBeforeLeases: command.stopReason == nil) { state, _ in
-          command.isDone(by: run) ? .over(true) : state.apply(command, to: id, after: nil)
+          guard command.isDone(by: run) else { return state.apply(command, to: id, after: nil) }
+          // Its bytes may have to be deleted.
+          return state.afterErrands(of: id) { _, _ in .over(true) }
         }
       }
     }
@@ -50,16 +52,29 @@ extension EngineState {
       _ = try await context.existing(id)
       let result = try await context.transition(.ids([id]), command.event, &changes)
       // An earlier command may have taken its turn after the end of the run.
-      return { _, _ in .over(stopped.map(command.isDone) == true || result.count > 0) }
+      let isDone = stopped.map(command.isDone) == true || result.count > 0
+      return { state, _ in
+        command.event == .cancel ? state.deletePartials(ofCancelled: result.ids) { _, _ in .over(isDone) } : .over(isDone)
+      }
+    }
+  }
+
+  /// Deletes the partials of cancelled downloads that have no runs, on an errand.
+  func deletePartials<Value>(
+    ofCancelled ids: [DownloadID], then next: @escaping Decision<Value>
+  ) -> NextAction<Value> {
+    let idle = ids.filter { slots.runs[$0] == nil }
+    return .errand(for: Set(idle)) { context, _ in
+      await context.deletePartials(ofCancelled: idle)
+      return next
     }
   }
 }
 
 extension EngineContext {
   /// Applies an event to downloads that do not run.
-  /// - Parameter running: The downloads that have runs, although the selection may match them.
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, running: Set<DownloadID> = [], _ changes: inout Changes
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, _ changes: inout Changes
   ) async throws -> LedgerBulkResult {
     let result: LedgerBulkResult
     do {
@@ -70,16 +85,14 @@ extension EngineContext {
       throw error
     }
     changes.transitions.append(result)
-    if event == .cancel { await removePartials(ofCancelled: result.ids, except: running) }
     return result
   }
 
-  /// Deletes the partials of downloads, in a turn, if they are cancelled and have no run.
-  func removePartials(ofCancelled ids: [DownloadID], except running: Set<DownloadID>) async {
-    for start in stride(from: 0, to: ids.count, by: EngineState.page) {
-      let page = Array(ids[start..<min(start + EngineState.page, ids.count)])
-      guard let records = try? await store.records(of: page) else { continue }
-      for record in records where record.phase == .cancelled && !running.contains(record.id) {
+  /// Deletes the partials of downloads if they are cancelled.
+  func deletePartials(ofCancelled ids: [DownloadID]) async {
+    for start in stride(from: 0, to: ids.count, by: Self.page) {
+      let page = Array(ids[start..<min(start + Self.page, ids.count)])
+      for record in (try? await store.records(of: page)) ?? [] where record.phase == .cancelled {
         try? await storage.removePartials(record.partialKeys)
       }
     }

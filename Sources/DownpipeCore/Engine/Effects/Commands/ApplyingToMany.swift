@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 // Commands for many downloads.
 //
@@ -10,33 +11,8 @@ extension Engine {
   /// Applies a command to the downloads that match a filter.
   /// - Returns: The number of downloads that have changed.
   nonisolated func apply(_ command: LifecycleCommand, to filter: DownloadFilter) async throws -> Int {
-    let done = try await context.mailbox.call(for: nil) { _ in
-      { state, _ in state.apply(command, to: .matching(filter), after: BulkResult()) }
-    }
-    if done.needsSweep { try await removePartials(ofCancelled: filter) }
-    return done.count
-  }
-
-  /// Deletes the partials of any number of cancelled downloads, a page at a time.
-  private nonisolated func removePartials(ofCancelled filter: DownloadFilter) async throws {
-    var cancelled = filter
-    cancelled.phases = [.cancelled]
-    // The ledger hands out all keys at once. Pages by offset would leave out downloads when others are restarted, and
-    // each would cost more than the one before.
-    let removals = RemovedDownloads()
-    _ = try await context.store.remove(.matching(cancelled)) { [location = context.locationForReading] record in
-      if record.belongs(to: location) { removals.note(record) }
-      return false
-    }
-    for page in removals.taken().pages {
-      try await context.mailbox.call(for: [], isContinuation: true) { _ in
-        { state, _ in
-          .job { [running = Set(state.slots.runs.keys)] context, _ in
-            await context.removePartials(ofCancelled: page.keys.map(\.id), except: running)
-            return { _, _ in .over(()) }
-          }
-        }
-      }
+    try await context.mailbox.call(for: nil) { _ in
+      { state, _ in state.apply(command, to: .matching(filter), after: 0) }
     }
   }
 
@@ -55,43 +31,44 @@ extension Engine {
   }
 }
 
-/// What the turns of a command for many downloads have done.
-struct BulkResult: Sendable {
-  /// The number of downloads that have changed.
-  var count = 0
-  /// Whether more downloads were cancelled than the ledger has named.
-  var needsSweep = false
-}
-
 extension EngineState {
   /// Applies an event to the downloads of a selection that do not run, and stops runs: all of them, but those that earlier
   /// commands concern in a later turn. It waits, too, for those that have ended but are not saved.
-  /// - Parameter earlier: What earlier turns of the command have done.
+  /// - Parameter earlier: The number of downloads that earlier turns of the command have changed.
   mutating func apply(
-    _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: BulkResult
-  ) -> NextAction<BulkResult> {
+    _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: Int
+  ) -> NextAction<Int> {
     let runs = slots.runs(in: selection)
     let contested = commands.contested(runs, by: turn.command)
     let awaited = runs.filter {
       command.stopReason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id)
     }
-    let (idle, running) = (slots.idle(in: selection), Set(slots.runs.keys))
+    let idle = slots.idle(in: selection)
     return .job { context, changes in
       // The ledger comes first: if it fails, no run is stopped.
-      let result = try await context.transition(idle, command.event, running: running, &changes)
-      var done = earlier
-      done.count += result.count
-      if command.event == .cancel, result.count > result.ids.count { done.needsSweep = true }
-      return { [done] state, _ in
+      let result = try await context.transition(idle, command.event, &changes)
+      let cancelled = command.event == .cancel ? result.ids : []
+      return { state, instant in
         let own = awaited.filter { !contested.contains($0.id) }
         if let reason = command.stopReason { for run in own { state.stop(run, reason) } }
-        state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
-        return .wait(for: own) { state, _ in
-          // The first ones are for earlier commands to end, others have ended for another reason.
-          let rest = awaited.filter { contested.contains($0.id) || !command.isDoneAmongMany(by: $0) }.map(\.id)
-          var done = done
-          done.count += awaited.count - rest.count
-          return rest.isEmpty ? .over(done) : state.apply(command, to: .ids(rest.sorted()), after: done)
+        state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id) + cancelled))
+        let next: Decision<Int> = { state, _ in
+          state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
+          return .wait(for: own) { state, _ in
+            // The first ones are for earlier commands to end, others have ended for another reason.
+            let rest = awaited.filter { contested.contains($0.id) || !command.isDoneAmongMany(by: $0) }.map(\.id)
+            let count = earlier + result.count + awaited.count - rest.count
+            return rest.isEmpty ? .over(count) : state.apply(command, to: .ids(rest.sorted()), after: count)
+          }
+        }
+        guard !cancelled.isEmpty else { return try next(&state, instant) }
+        guard result.count > cancelled.count, case .matching(let filter) = selection else {
+          return state.deletePartials(ofCancelled: cancelled, then: next)
+        }
+        // The ledger has not named all of them.
+        return .errand(for: Set(cancelled)) { context, _ in
+          try await context.deletePartials(ofCancelled: filter)
+          return next
         }
       }
     }
@@ -141,6 +118,33 @@ extension EngineState {
       let old = run.read { $0.request }
       takeOver(record, since: before[record.id])
       if context.hub.isWatched(run.id), run.read({ $0.request }) != old { add(.announcePresentState(run)) }
+    }
+  }
+}
+
+extension EngineContext {
+  /// Deletes the partials of any number of cancelled downloads, a page at a time.
+  fileprivate func deletePartials(ofCancelled filter: DownloadFilter) async throws {
+    var cancelled = filter
+    cancelled.phases = [.cancelled]
+    cancelled.location = cancelled.location ?? locationForReading
+    try await forEachPage { records in
+      guard !stopsErrands.load(ordering: .relaxed) else { throw DownloadError.shutDown }
+      let ids = Set(records.filter(cancelled.matches).map(\.id))
+      onErrand.begin(ids)
+      defer { onErrand.end(ids) }
+      await deletePartials(ofCancelled: ids.sorted())
+    }
+  }
+
+  /// Reads all records, a page at a time.
+  func forEachPage(_ body: ([DownloadRecord]) async throws -> Void) async throws {
+    var last = Int64.min
+    while true {
+      let page = try await store.records(after: last, limit: Self.page)
+      guard let end = page.last else { return }
+      try await body(page)
+      last = end.generation
     }
   }
 }

@@ -14,24 +14,35 @@ extension EngineState {
       stop(run, .cancel)
       return .wait(for: [run]) { state, _ in state.discard(id, after: ended + [run]) }
     }
-    return .job { context, changes in
-      let wasDiscarded = try await context.discard(id, &changes)
-      return { _, _ in .over(wasDiscarded || ended.contains { $0.hasBeenStopped(to: .cancelled) }) }
+    // Its file may be at a new place without the ledger's knowledge.
+    return afterRenaming(id) { _, _ in
+      .job { context, changes in
+        let record = try await context.existing(id)
+        // The ledger changes first, because the file of a finished download must exist.
+        let event: Lifecycle.Event = record.phase == .finished ? .discard : .cancel
+        let isChanged = try await context.transition(.ids([id]), event, &changes).count > 0
+        let wasStopped = ended.contains { $0.hasBeenStopped(to: .cancelled) }
+        guard isChanged || event == .cancel else { return { _, _ in .over(wasStopped) } }
+        return { _, _ in
+          .errand(for: [id]) { context, changes in
+            let isDeleted = try await context.deleteFiles(ofDiscarded: record, &changes)
+            return { _, _ in .over(isChanged || isDeleted || wasStopped) }
+          }
+        }
+      }
     }
   }
 }
 
 extension EngineContext {
-  /// Discards a download that does not run. Its file is deleted in the same turn, so that no later command brings a new one
-  /// to its place meanwhile.
-  fileprivate func discard(_ id: DownloadID, _ changes: inout Changes) async throws -> Bool {
-    let record = await renamed(try await existing(id), &changes)
+  /// - Parameter record: The record before the download was discarded.
+  /// - Returns: Whether files of earlier fetches were deleted.
+  fileprivate func deleteFiles(ofDiscarded record: DownloadRecord, _ changes: inout Changes) async throws -> Bool {
+    let id = record.id
     guard record.phase == .finished else {
-      let wasCancelled = try await transition(.ids([id]), .cancel, &changes).count > 0
-      return try await removeEarlierFile(of: id, &changes) || wasCancelled
+      await deletePartials(ofCancelled: [id])
+      return try await removeEarlierFile(of: id, &changes)
     }
-    // The ledger changes first, because the file of a finished download must exist.
-    guard try await transition(.ids([id]), .discard, &changes).count > 0 else { return false }
     do { if let stored = record.steps.artifact { try await storage.remove(stored) } } catch {
       // For a later call, which tries again.
       _ = try? await store.update(id, at: time.date) { [stored = record.steps.artifact] in
@@ -40,7 +51,7 @@ extension EngineContext {
       changes.ids.append(id)
       throw error
     }
-    return true
+    return false
   }
 
   /// Deletes the files of earlier fetches, which a download has that was cancelled while it was fetched again.

@@ -14,19 +14,11 @@ extension EngineContext {
   /// have here.
   fileprivate func copies() async throws -> [StrayCopy] {
     var copies: [StrayCopy] = []
-    var page = try await store.records(after: .min, limit: Self.page)
-    while let last = page.last {
-      for record in page { if let copy = await copy(of: record) { copies.append(copy) } }
-      page = try await store.records(after: last.generation, limit: Self.page)
-    }
+    try await forEachPage { for record in $0 { if let copy = await copy(of: record) { copies.append(copy) } } }
     guard !copies.isEmpty else { return [] }
     let found = Set(copies.compactMap(\.artifact.path))
     var owned: Set<String> = []
-    page = try await store.records(after: .min, limit: Self.page)
-    while let last = page.last {
-      for record in page { owned.formUnion(await paths(of: record, among: found)) }
-      page = try await store.records(after: last.generation, limit: Self.page)
-    }
+    try await forEachPage { for record in $0 { owned.formUnion(await paths(of: record, among: found)) } }
     return copies.filter { copy in copy.artifact.path.map { !owned.contains($0) } ?? false }
   }
 

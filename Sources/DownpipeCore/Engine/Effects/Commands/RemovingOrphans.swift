@@ -10,12 +10,12 @@ extension Engine {
     return orphans
   }
 
-  /// Deletes partials that are still orphans. Done in a turn, so that none of their downloads can start meanwhile.
+  /// Deletes partials that are still orphans. None of their downloads starts meanwhile.
   nonisolated func remove(_ orphans: [StoredPartial]) async throws -> Int {
-    try await context.mailbox.call(for: []) { _ in
+    try await context.mailbox.call(for: Set(orphans.map(\.key.id))) { _ in
       { state, _ in
         let idle = orphans.filter { state.slots.runs[$0.key.id]?.key.generation != $0.key.generation }
-        return .job { context, _ in
+        return .errand(for: Set(idle.map(\.key.id))) { context, _ in
           let count = try await context.storage.remove(idle, unknownTo: context.store)
           return { _, _ in .over(count) }
         }

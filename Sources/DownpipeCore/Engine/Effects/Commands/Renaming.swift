@@ -8,35 +8,47 @@ extension Engine {
   }
 }
 
-extension Engine {
-  /// Finishes interrupted renames before the loop begins.
-  func finishRenaming() async {
-    var changes = Changes()
-    await context.finishRenaming(&changes)
-    decide { [changes] state, _ in state.note(changes) }
-  }
-}
-
 extension EngineState {
   fileprivate mutating func rename(_ id: DownloadID, to name: String) -> NextAction<DownloadStatus> {
-    .job { [isRunning = slots.runs[id] != nil] context, changes in
+    .job { [isRunning = slots.runs[id] != nil] context, _ in
       let record = try await context.existing(id)
       guard record.phase == .finished, !isRunning else {
         return { state, _ in
           try state.change(id, { $0.destination.setName(name) }) { state, _ in state.rename(id, to: name) }
         }
       }
-      let renamed = try await context.renameFile(of: record, to: name, &changes)
-      return { state, instant in .over(state.status(of: renamed, at: instant)) }
+      return { _, _ in
+        .errand(for: [id]) { context, changes in
+          let renamed = try await context.renameFile(of: id, to: name, &changes)
+          return { state, instant in .over(state.status(of: renamed, at: instant)) }
+        }
+      }
+    }
+  }
+
+  /// Decides when an interrupted rename of a download's file is finished, or cannot be.
+  func afterRenaming<Value>(_ id: DownloadID, _ next: @escaping Decision<Value>) -> NextAction<Value> {
+    .job { context, _ in
+      guard try await context.record(id)?.isBeingRenamed == true else { return next }
+      return { _, _ in
+        .errand(for: [id]) { context, changes in
+          await context.finishRenaming(of: id, &changes)
+          return next
+        }
+      }
     }
   }
 }
 
 extension EngineContext {
   fileprivate func renameFile(
-    of record: DownloadRecord, to name: String, _ changes: inout Changes
+    of id: DownloadID, to name: String, _ changes: inout Changes
   ) async throws -> DownloadRecord {
-    let record = await renamed(record, &changes)
+    await finishRenaming(of: id, &changes)
+    let record = try await existing(id)
+    guard record.phase == .finished else {
+      throw DownloadError(.inUse, "“\(id)” was changed meanwhile: rename it again")
+    }
     guard let stored = record.steps.artifact, stored.path != nil else {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
@@ -53,14 +65,17 @@ extension EngineContext {
       throw DownloadError(
         .storage, "the file of “\(record.id)” no longer exists or was replaced: add the download again")
     }
-    try await keep(RenameNote(name: name), of: record.id)
+    guard try await keep(RenameNote(name: name), of: record.id) else {
+      throw DownloadError(.inUse, "“\(id)” was changed meanwhile: rename it again")
+    }
     return try await moveFile(of: record, artifact, to: name, prior: nil, &changes)
   }
 
   /// Saves a note in the ledger before the file moves: after a crash the next start finishes the rename.
-  private func keep(_ note: RenameNote?, of id: DownloadID) async throws {
-    // An addition may have asked for another file: the note would be taken for that of a step.
-    _ = try await store.update(id, at: time.date) { if $0.phase == .finished { $0.steps.note = note?.stored } }
+  /// - Returns: Whether the download is still finished. Otherwise the note would be taken for that of a step.
+  private func keep(_ note: RenameNote?, of id: DownloadID) async throws -> Bool {
+    let record = try await store.update(id, at: time.date) { if $0.phase == .finished { $0.steps.note = note?.stored } }
+    return record?.phase == .finished
   }
 
   private func moveFile(
@@ -70,14 +85,14 @@ extension EngineContext {
     let processing = ProcessingContext(
       request: record.request, workspace: nil, priorNote: prior?.storageNote, durability: storage.durability,
       wasInterrupted: prior != nil
-    ) { [self] note in try await keep(RenameNote(name: name, storageNote: note), of: id) }
+    ) { [self] note in _ = try await keep(RenameNote(name: name, storageNote: note), of: id) }
     let moved: Artifact
     do {
       moved = try await storage.publish(
         artifact, of: nil, at: .init(directory: storage.folder(of: artifact), name: name), in: processing)
     } catch {
       // If the file has not moved, there is nothing to finish; otherwise the next start finishes the rename.
-      if await storage.contains(artifact) { try? await keep(nil, of: id) }
+      if await storage.contains(artifact) { _ = try? await keep(nil, of: id) }
       throw error
     }
     let old = record.steps.artifact
@@ -106,30 +121,15 @@ extension EngineContext {
     return record
   }
 
-  /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
-  /// work.
-  func finishRenaming(_ changes: inout Changes) async {
-    guard let records = try? await store.unsettledMoves() else {
-      return (changes.mustFinishRenaming, changes.mustRest) = (true, true)
-    }
-    guard !records.isEmpty else { return }
-    do {
-      let location = try storage.location
-      for record in records where record.belongs(to: location) { _ = await renamed(record, &changes) }
-    } catch {
-      // The ledger need not rest for that: the next exchange meets it, too, and says so.
-      changes.mustFinishRenaming = true
-    }
-  }
-
-  /// Finishes an interrupted rename of a record's file, in a turn, and returns the record. If that fails, the record is
-  /// unchanged.
-  func renamed(_ record: DownloadRecord, _ changes: inout Changes) async -> DownloadRecord {
-    guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
-      let stored = record.steps.artifact, let artifact = try? storage.artifact(from: stored),
-      (try? await moveFile(of: record, artifact, to: note.name, prior: note, &changes)) != nil
-    else { return record }
-    return (try? await store.record(record.id)) ?? record
+  /// Finishes a rename that the end of a process, or a failure of the ledger, has interrupted, on an errand. If that fails,
+  /// the record is unchanged.
+  func finishRenaming(of id: DownloadID, _ changes: inout Changes) async {
+    let found: DownloadRecord?
+    do { found = try await record(id) } catch { return (changes.mustFinishRenaming, changes.mustRest) = (true, true) }
+    guard let record = found, record.isBeingRenamed, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
+      let stored = record.steps.artifact, let artifact = try? storage.artifact(from: stored)
+    else { return }
+    _ = try? await moveFile(of: record, artifact, to: note.name, prior: note, &changes)
   }
 }
 

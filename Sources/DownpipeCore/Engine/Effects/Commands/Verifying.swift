@@ -3,9 +3,15 @@ internal import Foundation
 // The files of finished downloads: whether they are still as they were downloaded.
 extension Engine {
   nonisolated func verify(_ id: DownloadID, repairing isRepairing: Bool) async throws -> Verification {
-    // In a turn: a rename must not be completed while it is being made.
-    let record = try await context.mailbox.perform(isContinuation: false) { context, changes in
-      await context.renamed(try await context.existing(id), &changes)
+    let record = try await context.mailbox.call(for: [id]) { _ in
+      { state, _ in
+        state.afterRenaming(id) { _, _ in
+          .job { context, _ in
+            let record = try await context.existing(id)
+            return { _, _ in .over(record) }
+          }
+        }
+      }
     }
     guard record.phase == .finished, let stored = record.steps.artifact else {
       throw DownloadError(
