@@ -226,13 +226,22 @@
       return exchange
     }
 
-    /// Keeps what gives the answer of an exchange again.
-    func keep(_ answer: String, _ number: Int64) throws {
-      let statement = try prepared(.keepAnswer)
+    /// Keeps what gives the answer of an exchange again, or of another change.
+    func keep(_ answer: String, _ number: Int64, in text: StatementText = .keepAnswer) throws {
+      let statement = try prepared(text)
       statement.bind(number)
       statement.bind(answer)
       statement.bind(try opening())
       try statement.run()
+    }
+
+    /// What is kept of the answer of a change that has taken effect.
+    func lastChange(_ number: Int64) throws -> String? {
+      let own = try opening()
+      let statement = try prepared(.lastChange)
+      statement.bind(own)
+      statement.bind(number)
+      return try statement.first { $0.text() }
     }
 
     /// The answer of an exchange that has taken effect.

@@ -60,9 +60,8 @@
 
     // MARK: Removing
 
-    /// - Parameter name: The owner and number of the removal.
     func remove(
-      _ selection: LedgerSelection, _ name: String?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+      _ selection: LedgerSelection, leaving choose: (DownloadRecord) -> LedgerDeletion?
     ) throws -> LedgerRemoval {
       let generations = try generations(selection)
       if generations.count > Self.fewRecords { forgetLanes() }
@@ -75,28 +74,19 @@
         statement.bind(opening)
         guard let row = try statement.first(row), let left = choose(row.record) else { continue }
         try delete(row)
-        removal.note(left.isEmpty ? nil : try keep(left, name))
+        removal.note(left.isEmpty ? nil : try keep(left))
       }
       return removal
     }
 
-    /// The result of a removal that has taken effect; `nil` if nothing is kept of it.
-    func removed(_ name: String) throws -> LedgerRemoval? {
-      let statement = try prepared(.removed)
-      statement.bind(name)
-      return try statement.first { row in
-        let count = Int(row.int64())
-        return count > 0 ? LedgerRemoval(again: count, row.int64()...row.int64()) : nil
-      } ?? nil
-    }
-
     /// - Returns: The number under which it is kept.
-    private func keep(_ deletion: LedgerDeletion, _ name: String?) throws -> Int64 {
+    private func keep(_ deletion: LedgerDeletion) throws -> Int64 {
       let statement = try prepared(.insertDeletion)
-      statement.bind(name)
       statement.bind(deletion.location)
       statement.bind(try deletion.content)
-      guard let number = try statement.first({ $0.int64() }) else { throw LedgerFault.error("SQLite has given no number") }
+      guard let number = try statement.first({ $0.int64() }) else {
+        throw LedgerFault.error("SQLite has given no number")
+      }
       return number
     }
 

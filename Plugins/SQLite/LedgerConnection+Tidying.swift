@@ -37,9 +37,11 @@
     }
 
     private func forgetOpening(_ number: Int64) throws {
-      let statement = try prepared("DELETE FROM opening WHERE number = ?")
-      statement.bind(number)
-      try statement.run()
+      for sql in ["DELETE FROM opening WHERE number = ?", "DELETE FROM change_answer WHERE opening = ?"] {
+        let statement = try prepared(sql)
+        statement.bind(number)
+        try statement.run()
+      }
     }
 
     /// Gives back the downloads and shares of rates that this owner holds, and deletes its opening.

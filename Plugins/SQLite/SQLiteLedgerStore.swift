@@ -18,9 +18,9 @@
     private let watchers: LedgerWatchers
     private let hasRanked = Atomic(false)
     /// The number of the last exchange that was tried.
-    private let lastNumber = Atomic<Int64>(0)
-    /// The number of the last removal that was tried.
-    private let lastRemoval = Atomic(0)
+    private let lastExchange = Atomic<Int64>(0)
+    /// The number of the last other change that was tried.
+    private let lastChange = Atomic<Int64>(0)
 
     init(pool: DatabasePool, path: String) {
       identity = .new()
@@ -69,13 +69,32 @@
       return value
     }
 
+    /// Makes a change with a number, or gives its answer again.
+    private func change<Value: Sendable>(
+      _ number: Int64?, _ answer: LedgerAnswer<Value>,
+      _ body: @escaping @Sendable (LedgerConnection) throws -> Value
+    ) async throws -> Value {
+      let isRepeated = number.map { lastChange.exchange($0, ordering: .relaxed) == $0 } ?? false
+      return try await change(
+        { connection in
+          if isRepeated, let number, let kept = try connection.lastChange(number) {
+            return try answer.again(kept) { try $0.compactMap { try connection.record($0) } }
+          }
+          let value = try body(connection)
+          if let number, answer.hasChanged(value) {
+            try connection.keep(try answer.kept(value), number, in: .keepChange)
+          }
+          return value
+        }, concernsOthers: answer.hasChanged)
+    }
+
     func hasChangesByOtherProcesses() async throws -> Bool? {
       try await queue.look { try $0.lookForNews() }
     }
 
-    func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
       let now = now.asStored
-      return try await change({ try $0.add(additions, at: now) }) { $0.contains { $0.isChanged(at: now) } }
+      return try await change(number, .additions(additions, at: now)) { try $0.add(additions, at: now) }
     }
 
     func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
@@ -84,43 +103,36 @@
     }
 
     func update(
-      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      _ id: DownloadID, at now: Date, number: Int64?,
+      _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> DownloadRecord? {
       let now = now.asStored
-      // An error thrown by the change is the caller's, not a failure of the ledger.
-      let result: Result<DownloadRecord?, any Error> = try await self.change { connection in
-        var refusal: (any Error)?
-        do {
-          return .success(
-            try connection.update(id, at: now) { record in
-              do { try change(&record) } catch {
-                refusal = error
-                throw error
-              }
-            })
-        } catch {
-          if let refusal { return .failure(refusal) }
-          throw error
+      return try await refusable {
+        try await self.change(number, .update(id, at: now)) { connection in
+          try connection.update(id, at: now) { record in
+            do { try change(&record) } catch { throw RefusedChange(error: error) }
+          }
         }
-      } concernsOthers: {
-        (try? $0.get())??.updatedAt == now
       }
-      return try result.get()
     }
 
     func update(
-      _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      _ selection: LedgerSelection, at now: Date, number: Int64?,
+      _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> LedgerBulkResult {
       let now = now.asStored
-      do {
-        return try await self.change { connection in
+      return try await refusable {
+        try await self.change(number, .bulk) { connection in
           try connection.update(selection, at: now) { record in
             do { try change(&record) } catch { throw RefusedChange(error: error) }
           }
-        } concernsOthers: {
-          $0.count > 0
         }
-      } catch let refused as RefusedChange { throw refused.error }
+      }
+    }
+
+    /// An error that a change throws is the caller's, not a failure of the ledger.
+    private func refusable<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+      do { return try await body() } catch let refused as RefusedChange { throw refused.error }
     }
 
     func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -177,7 +189,7 @@
       _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
     ) async throws -> LedgerExchange {
       let request = request?.asStored
-      let isRepeated = number.map { lastNumber.exchange($0, ordering: .relaxed) == $0 } ?? false
+      let isRepeated = number.map { lastExchange.exchange($0, ordering: .relaxed) == $0 } ?? false
       return try await change { connection in
         if isRepeated, let number, let answer = try connection.answer(number, saves) { return answer }
         let exchange = try connection.exchange(saves, request, at: now)
@@ -189,26 +201,19 @@
     }
 
     func transition(
-      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
     ) async throws -> LedgerBulkResult {
       guard event != .leased else {
         throw LedgerFault.error("only a lease makes a download active: call lease(_:) instead")
       }
-      return try await change({ try $0.transition(selection, event, at: now) }) { $0.count > 0 }
+      return try await change(number, .bulk) { try $0.transition(selection, event, at: now) }
     }
 
     func remove(
-      _ selection: LedgerSelection, number: Int?,
+      _ selection: LedgerSelection, number: Int64?,
       leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
     ) async throws -> LedgerRemoval {
-      let name = number.map { "\(owner)/\($0)" }
-      let isRepeated = number.map { lastRemoval.exchange($0, ordering: .relaxed) == $0 } ?? false
-      return try await change { connection in
-        if isRepeated, let name, let removal = try connection.removed(name) { return removal }
-        return try connection.remove(selection, name, leaving: choose)
-      } concernsOthers: {
-        $0.count > 0
-      }
+      try await change(number, .removal) { try $0.remove(selection, leaving: choose) }
     }
 
     func deletions(

@@ -154,6 +154,7 @@
         WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled';
       \(rateShares)
       \(deletions)
+      \(changeAnswers)
       """
   }
 #endif

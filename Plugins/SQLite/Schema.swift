@@ -74,19 +74,24 @@
           try db.execute(sql: "ALTER TABLE opening ADD COLUMN \(column)")
         }
       }
-      migrator.registerMigration("19: what removed downloads leave") { db in try db.execute(sql: deletions) }
+      migrator.registerMigration("19: what removed downloads leave, and answers of changes") { db in
+        try db.execute(sql: deletions + changeAnswers)
+      }
       return migrator
     }
 
-    /// What has to be deleted on disk: a ``LedgerDeletion`` as JSON, where, and the owner and number of the removal.
+    /// What has to be deleted on disk: ``LedgerDeletion/content``, and where.
     static let deletions = """
       CREATE TABLE deletion (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
-        removal TEXT,
         location TEXT,
         content TEXT NOT NULL
       );
       """
+
+    /// Of the last change of each opening that is no exchange. Not in its row: the row is written with every exchange.
+    static let changeAnswers =
+      "CREATE TABLE change_answer (opening INTEGER PRIMARY KEY, number INTEGER NOT NULL, kept TEXT NOT NULL);"
 
     /// The shares of ``RateShares``.
     static let rateShares = """

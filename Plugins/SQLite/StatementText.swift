@@ -6,14 +6,14 @@
   enum StatementText: Int, CaseIterable {
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
     case gain, clearTally, recount, lastGeneration, setLastGeneration, news, countNews
-    case opening, openingNumber, insertOpening, keepAnswer, answer, kind, kindNumber, insertKind
+    case opening, openingNumber, insertOpening, keepAnswer, answer, keepChange, lastChange, kind, kindNumber, insertKind
     case record, recordOfGeneration, work, place, total, insert, restore, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
     case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
     case insertDependency, deleteDependency
     case shares, putShare, deleteExpiredShares, deleteSharesOfOwner
-    case insertDeletion, removed, deletions, forgetDeletion
+    case insertDeletion, deletions, forgetDeletion
     case unlikeRanking, isRanked, setting, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// The condition for downloads that wait and are due.
@@ -62,6 +62,8 @@
       case .insertOpening: "INSERT INTO opening (owner) VALUES (?)"
       case .keepAnswer: "UPDATE opening SET exchange = ?, answer = ? WHERE number = ?"
       case .answer: "SELECT answer FROM opening WHERE number = ? AND exchange = ?"
+      case .keepChange: "INSERT OR REPLACE INTO change_answer (number, kept, opening) VALUES (?, ?, ?)"
+      case .lastChange: "SELECT kept FROM change_answer WHERE opening = ? AND number = ?"
       case .kind: "SELECT location, host, intent, priority, tags FROM kind WHERE number = ?"
       case .kindNumber:
         "SELECT number FROM kind WHERE host = ? AND location IS ? AND intent = ? AND priority = ? AND tags = ?"
@@ -162,8 +164,7 @@
       case .deleteExpiredShares: "DELETE FROM rate_share WHERE end_time <= ?1 AND held_end <= ?1"
       case .deleteSharesOfOwner: "DELETE FROM rate_share WHERE owner = ?"
 
-      case .insertDeletion: "INSERT INTO deletion (removal, location, content) VALUES (?, ?, ?) RETURNING number"
-      case .removed: "SELECT count(*), min(number), max(number) FROM deletion WHERE removal = ?"
+      case .insertDeletion: "INSERT INTO deletion (location, content) VALUES (?, ?) RETURNING number"
       case .deletions:
         """
         SELECT number, content FROM deletion WHERE number BETWEEN ? AND ? AND location IS ? ORDER BY number LIMIT ?

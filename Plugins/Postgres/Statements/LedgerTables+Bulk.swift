@@ -119,9 +119,8 @@
       return result
     }
 
-    /// - Parameter name: The owner and number of the removal.
     func remove(
-      _ selection: LedgerSelection, _ name: String?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+      _ selection: LedgerSelection, leaving choose: (DownloadRecord) -> LedgerDeletion?
     ) throws -> LedgerRemoval {
       var removal = LedgerRemoval()
       for some in try generations(selection, findsDamaged: true).chunked {
@@ -134,25 +133,17 @@
         }
         try delete(chosen)
         for (location, some) in Dictionary(grouping: left, by: \.location) {
-          for number in try keep(some, name, at: location) { removal.note(number) }
+          for number in try keep(some, at: location) { removal.note(number) }
         }
       }
       return removal
     }
 
-    /// The result of a removal that has taken effect; `nil` if nothing is kept of it.
-    func removed(_ name: String) throws -> LedgerRemoval? {
-      let rows = try run("SELECT count(*), min(number), max(number) FROM deletion WHERE removal = $1", .text(name))
-      guard let count = rows.integer(0, 0), count > 0, let first = rows.integer(0, 1), let last = rows.integer(0, 2)
-      else { return nil }
-      return LedgerRemoval(again: Int(count), first...last)
-    }
-
-    private func keep(_ deletions: [LedgerDeletion], _ name: String?, at location: String?) throws -> [Int64] {
+    private func keep(_ deletions: [LedgerDeletion], at location: String?) throws -> [Int64] {
       let contents = try deletions.map { try $0.content }
       let rows = try run(
-        "INSERT INTO deletion (removal, location, content) SELECT $1, $2, unnest($3::text[]) RETURNING number",
-        name.map { .text($0) } ?? .null, location.map { .text(StoredText.stored($0)) } ?? .null, .texts(contents))
+        "INSERT INTO deletion (location, content) SELECT $1, unnest($2::text[]) RETURNING number",
+        location.map { .text(StoredText.stored($0)) } ?? .null, .texts(contents))
       return (0..<rows.count).compactMap { rows.integer($0, 0) }
     }
 
@@ -226,7 +217,9 @@
         DELETE FROM opening WHERE (number = ANY($1) OR seen_at < clock_timestamp() - interval '1 day')
           AND number <> ALL($2) AND NOT EXISTS (SELECT 1 FROM download WHERE download.owner = number)
         """, .integers(gone), .integers(alive))
-      if !gone.isEmpty { _ = try run("DELETE FROM answer WHERE opening = ANY($1)", .integers(gone)) }
+      if !gone.isEmpty {
+        for table in Answers.allCases { _ = try run("DELETE FROM \(table) WHERE opening = ANY($1)", .integers(gone)) }
+      }
       // What a lease in progress has inserted is not seen here.
       _ = try run(
         """
@@ -246,7 +239,7 @@
       let count = try giveBack("owner = $1", [own], at: nil, "FOR UPDATE")
       // Its number stays in the rows of the downloads that it has added, and is not given to another one.
       _ = try run("DELETE FROM opening WHERE number = $1", own)
-      _ = try run("DELETE FROM answer WHERE opening = $1", own)
+      for table in Answers.allCases { _ = try run("DELETE FROM \(table) WHERE opening = $1", own) }
       try deleteShares()
       return count
     }

@@ -93,25 +93,37 @@
       return exchange
     }
 
-    /// Keeps what gives the answer of an exchange again.
-    /// - Parameter isMore: Whether the exchange has leased more in another transaction.
-    /// - Throws: If the exchange has been made again: this attempt comes too late.
-    func keep(_ answer: String, _ number: Int64, isMore: Bool = false) throws {
-      let rows = try run(
-        """
-        INSERT INTO answer AS a VALUES ($1, $2, $3) ON CONFLICT (opening) DO UPDATE
-        SET number = excluded.number, kept = excluded.kept WHERE a.number \(isMore ? "<=" : "<") excluded.number RETURNING 1
-        """, .integer(memory.owner.number), .integer(number), .text(answer))
-      if rows.count == 0 { throw PostgresFault(.refused, "the exchange \(number) was made again") }
+    /// The tables of what is kept of answers.
+    enum Answers: CaseIterable, CustomStringConvertible {
+      case exchange, change
+
+      var description: String { self == .exchange ? "answer" : "change_answer" }
     }
 
-    /// The answer of an exchange that has taken effect. Waits for an earlier attempt that may be about to.
-    func answer(_ number: Int64, _ saves: [LedgerSave]) throws -> LedgerExchange? {
-      // There is a row to wait for, also when the earlier attempt is the first exchange of this owner.
-      _ = try run("INSERT INTO answer VALUES ($1, 0, '') ON CONFLICT DO NOTHING", .integer(memory.owner.number))
+    /// Keeps what gives the answer of a change again.
+    /// - Parameter isMore: Whether the exchange has leased more in another transaction.
+    /// - Throws: If the change has been made again: this attempt comes too late.
+    func keep(_ answer: String, _ number: Int64, in table: Answers, isMore: Bool = false) throws {
       let rows = try run(
-        "SELECT number, kept FROM answer WHERE opening = $1 FOR UPDATE", .integer(memory.owner.number))
-      guard rows.count > 0, rows.integer(0, 0) == number, let kept = rows.text(0, 1) else { return nil }
+        """
+        INSERT INTO \(table) AS a VALUES ($1, $2, $3) ON CONFLICT (opening) DO UPDATE
+        SET number = excluded.number, kept = excluded.kept WHERE a.number \(isMore ? "<=" : "<") excluded.number RETURNING 1
+        """, .integer(memory.owner.number), .integer(number), .text(answer))
+      if rows.count == 0 { throw PostgresFault(.refused, "the change \(number) was made again") }
+    }
+
+    /// What is kept of the answer of a change that has taken effect. Waits for an earlier attempt that may be about to.
+    func kept(_ number: Int64, in table: Answers) throws -> String? {
+      // There is a row to wait for, also when the earlier attempt is the first change of this owner.
+      _ = try run("INSERT INTO \(table) VALUES ($1, 0, '') ON CONFLICT DO NOTHING", .integer(memory.owner.number))
+      let rows = try run(
+        "SELECT number, kept FROM \(table) WHERE opening = $1 FOR UPDATE", .integer(memory.owner.number))
+      return rows.count > 0 && rows.integer(0, 0) == number ? rows.text(0, 1) : nil
+    }
+
+    /// The answer of an exchange that has taken effect.
+    func answer(_ number: Int64, _ saves: [LedgerSave]) throws -> LedgerExchange? {
+      guard let kept = try kept(number, in: .exchange) else { return nil }
       return try LedgerExchange(kept: kept, for: saves) { generations in
         try readable(
           try run(

@@ -21,9 +21,9 @@
     private let announcements: Announcements
     private let hasRanked = Atomic(false)
     /// The number of the last exchange that was tried.
-    private let lastNumber = Atomic<Int64>(0)
-    /// The number of the last removal that was tried.
-    private let lastRemoval = Atomic(0)
+    private let lastExchange = Atomic<Int64>(0)
+    /// The number of the last other change that was tried.
+    private let lastChange = Atomic<Int64>(0)
     private let isClosed = Atomic(false)
 
     /// - Parameters:
@@ -122,6 +122,27 @@
       return value
     }
 
+    /// Makes a change with a number, or gives its answer again.
+    private func change<Value: Sendable>(
+      _ number: Int64?, _ answer: LedgerAnswer<Value>, isRepeatable: Bool = true,
+      _ body: @escaping @Sendable (LedgerTables) throws -> Value
+    ) async throws -> Value {
+      let isRepeated = number.map { lastChange.exchange($0, ordering: .relaxed) == $0 } ?? false
+      return try await change(
+        isRepeatable: isRepeatable,
+        { tables in
+          if isRepeated, let number, let kept = try tables.kept(number, in: .change) {
+            return try answer.again(kept, tables.records(of:))
+          }
+          let value = try body(tables)
+          // Also if nothing has changed: an earlier attempt must not take effect any more.
+          if let number, isRepeated || answer.hasChanged(value) {
+            try tables.keep(try answer.kept(value), number, in: .change)
+          }
+          return value
+        }, concernsOthers: answer.hasChanged)
+    }
+
     /// How often a lease looks again for downloads that others had locked.
     private static let mostLooks = 20
 
@@ -178,9 +199,9 @@
 
     // MARK: Changes
 
-    func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
       let now = now.asStored
-      return try await change({ try $0.add(additions, at: now) }) { $0.contains { $0.isChanged(at: now) } }
+      return try await change(number, .additions(additions, at: now)) { try $0.add(additions, at: now) }
     }
 
     func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
@@ -189,17 +210,19 @@
     }
 
     func update(
-      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      _ id: DownloadID, at now: Date, number: Int64?,
+      _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> DownloadRecord? {
       let now = now.asStored
-      return try await self.change({ try $0.update(id, at: now, change) }) { $0?.updatedAt == now }
+      return try await self.change(number, .update(id, at: now)) { try $0.update(id, at: now, change) }
     }
 
     func update(
-      _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      _ selection: LedgerSelection, at now: Date, number: Int64?,
+      _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> LedgerBulkResult {
       let now = now.asStored
-      return try await self.change({ try $0.update(selection, at: now, change) }) { $0.count > 0 }
+      return try await self.change(number, .bulk) { try $0.update(selection, at: now, change) }
     }
 
     func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
@@ -219,12 +242,14 @@
       _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date, number: Int64?
     ) async throws -> LedgerExchange {
       let (request, now) = (request?.asStored, now.asStored)
-      let isRepeated = number.map { lastNumber.exchange($0, ordering: .relaxed) == $0 } ?? false
+      let isRepeated = number.map { lastExchange.exchange($0, ordering: .relaxed) == $0 } ?? false
       let perform = { @Sendable (tables: LedgerTables) in
         if isRepeated, let number, let answer = try tables.answer(number, saves) { return answer }
         let exchange = try tables.exchange(saves, request, at: now)
         // Also if nothing has changed: an earlier attempt must not take effect any more.
-        if let number, isRepeated || exchange.hasChanges { try tables.keep(exchange.kept(for: saves), number) }
+        if let number, isRepeated || exchange.hasChanges {
+          try tables.keep(exchange.kept(for: saves), number, in: .exchange)
+        }
         return exchange
       }
       let concernsOthers = { @Sendable (exchange: LedgerExchange) in
@@ -238,7 +263,7 @@
           noting: { tables, exchange, more in
             var all = exchange
             all.leased += more
-            if let number { try tables.keep(all.kept(for: saves), number, isMore: true) }
+            if let number { try tables.keep(all.kept(for: saves), number, in: .exchange, isMore: true) }
           }, concernsOthers: concernsOthers)
         exchange.leased += more
       } else {
@@ -251,33 +276,22 @@
     }
 
     func transition(
-      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
     ) async throws -> LedgerBulkResult {
       guard event != .leased else {
         throw DownloadError(
           .ledger, "only a lease makes a download active: call lease(_:) instead", stage: PostgresFault.stage)
       }
       let now = now.asStored
-      return try await change({ try $0.transition(selection, event, at: now) }) { $0.count > 0 }
+      return try await change(number, .bulk) { try $0.transition(selection, event, at: now) }
     }
 
     func remove(
-      _ selection: LedgerSelection, number: Int?,
+      _ selection: LedgerSelection, number: Int64?,
       leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
     ) async throws -> LedgerRemoval {
-      let name = number.map { "\(memory.owner.number)/\($0)" }
-      let isRepeated = number.map { lastRemoval.exchange($0, ordering: .relaxed) == $0 } ?? false
       // What the choice has noted counts once.
-      return try await change(isRepeatable: false) { tables in
-        if isRepeated, let name, let removal = try tables.removed(name) { return removal }
-        let removal = try tables.remove(selection, name, leaving: choose)
-        // An earlier attempt, whose rows this one has waited for, may have taken effect meanwhile.
-        guard isRepeated, let name, var all = try tables.removed(name), all.count > removal.count else { return removal }
-        all.isGivenAgain = removal.count == 0
-        return all
-      } concernsOthers: {
-        $0.count > 0
-      }
+      try await change(number, .removal, isRepeatable: false) { try $0.remove(selection, leaving: choose) }
     }
 
     func deletions(

@@ -62,8 +62,7 @@
 
     /// The statements that bring the tables from each version to the next, from an empty schema on.
     static let migrations: [[String]] = [
-      first, rates, dependents, versions, companions, locations + conditions, answers,
-      deletions,
+      first, rates, dependents, versions, companions, locations + conditions, answers, deletions,
     ]
 
     /// The shares of rates that all workers have together. A row of `rate` is locked while its shares are divided.
@@ -91,21 +90,25 @@
       """
     }
 
-    /// Of the last exchange of each opening. An opening that has not been seen for a day may come back, so these stay.
-    private static let answers = [
-      "CREATE TABLE IF NOT EXISTS answer (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL) WITH (fillfactor = 50)",
-      granting("answer"),
-    ]
+    /// Of the last exchange of each opening, and of its last other change. An opening that has not been seen for a day may come back, so these stay.
+    private static let answers = [answers(in: "answer"), granting("answer")]
 
-    /// What has to be deleted on disk: a ``LedgerDeletion`` as JSON, where, and the owner and number of the removal.
+    private static func answers(in table: String) -> String {
+      """
+      CREATE TABLE IF NOT EXISTS \(table) (opening bigint PRIMARY KEY, number bigint NOT NULL, kept text NOT NULL)
+      WITH (fillfactor = 50)
+      """
+    }
+
+    /// What has to be deleted on disk: ``LedgerDeletion/content``, and where.
     private static let deletions = [
       """
       CREATE TABLE IF NOT EXISTS deletion (
-        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, removal text COLLATE "C", location text COLLATE "C",
-        content text NOT NULL
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, location text COLLATE "C", content text NOT NULL
       )
       """,
-      granting("deletion"),
+      answers(in: "change_answer"),
+      granting("deletion, change_answer"),
     ]
 
     /// So that all waiting downloads can be read without the others.

@@ -73,9 +73,15 @@ final class MemoryLedgerStore: LedgerStore {
     return result
   }
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try change(
-      { try $0.add(additions, owner: owner, at: now) }, concernsOthers: { $0.contains { $0.isChanged(at: now) } })
+  /// Makes a numbered change.
+  private func change<Result: Sendable>(
+    _ number: Int64?, _ answer: LedgerAnswer<Result>, _ body: (inout MemoryLedgerState) throws -> Result
+  ) throws -> Result {
+    try change({ try $0.perform(number, of: owner, answer, body) }, concernsOthers: answer.hasChanged)
+  }
+
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+    try change(number, .additions(additions, at: now)) { try $0.add(additions, owner: owner, at: now) }
   }
 
   func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
@@ -83,15 +89,16 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try self.change({ try $0.update(id, owner: owner, at: now, change) }, concernsOthers: { $0?.updatedAt == now })
+    try self.change(number, .update(id, at: now)) { try $0.update(id, owner: owner, at: now, change) }
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try self.change({ try $0.update(selection, owner: owner, at: now, change) }, concernsOthers: { $0.count > 0 })
+    try self.change(number, .bulk) { try $0.update(selection, owner: owner, at: now, change) }
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
@@ -128,21 +135,20 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
     guard event != .leased else {
       throw DownloadError(
         .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
     }
-    return try change({ $0.transition(selection, event, owner: owner, at: now) }, concernsOthers: { $0.count > 0 })
+    return try change(number, .bulk) { $0.transition(selection, event, owner: owner, at: now) }
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
-    try change(
-      { $0.remove(selection, owner: owner, number: number, leaving: choose) }, concernsOthers: { $0.count > 0 })
+    try change(number, .removal) { $0.remove(selection, owner: owner, leaving: choose) }
   }
 
   func deletions(

@@ -26,22 +26,14 @@ extension MemoryLedgerState {
   }
 
   mutating func remove(
-    _ selection: LedgerSelection, owner: String, number: Int?, leaving choose: (DownloadRecord) -> LedgerDeletion?
+    _ selection: LedgerSelection, owner: String, leaving choose: (DownloadRecord) -> LedgerDeletion?
   ) -> LedgerRemoval {
-    let name = number.map { "\(owner)/\($0)" }
-    let before = name == nil ? [] : deletions.values.filter { $0.removal == name }.map(\.number)
-    if let first = before.min(), let last = before.max() { return LedgerRemoval(again: before.count, first...last) }
     var removal = LedgerRemoval()
     for id in chosen(selection) {
-      guard let record = entries[id]?.record, record.owner == nil || record.owner == owner, var left = choose(record)
+      guard let record = entries[id]?.record, record.owner == nil || record.owner == owner, let left = choose(record)
       else { continue }
       forget(id)
-      guard !left.isEmpty else {
-        removal.note(nil)
-        continue
-      }
-      left.removal = name
-      removal.note(keep(left))
+      removal.note(left.isEmpty ? nil : keep(left))
     }
     return removal
   }

@@ -26,6 +26,8 @@ struct MemoryLedgerState: Sendable {
     var ranking: Ranking?
     /// The last numbered exchange, and what is kept of its answer.
     var answer: (number: Int64, kept: String)?
+    /// The last other change with a number.
+    var lastChange: (number: Int64, kept: String)?
   }
 
   private var owners: [String: Owner] = [:]
@@ -54,6 +56,18 @@ struct MemoryLedgerState: Sendable {
 
   /// The number of keys in the queue, including obsolete ones.
   var queueCount: Int { queue.count }
+
+  /// Makes a change with a number, or gives its answer again.
+  mutating func perform<Value>(
+    _ number: Int64?, of owner: String, _ answer: LedgerAnswer<Value>, _ body: (inout Self) throws -> Value
+  ) throws -> Value {
+    if let number, let last = owners[owner]?.lastChange, last.number == number {
+      return try answer.again(last.kept) { ids in ids.compactMap { entries[$0]?.record } }
+    }
+    let value = try body(&self)
+    if let number, answer.hasChanged(value) { owners[owner]?.lastChange = (number, try answer.kept(value)) }
+    return value
+  }
 
   // MARK: Deletions
 

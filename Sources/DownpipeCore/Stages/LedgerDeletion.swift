@@ -16,8 +16,6 @@ internal import Foundation
   public var artifacts: [StoredArtifact] = []
   /// The ``Storage/location`` of the storage that deletes them.
   public var location: String?
-  /// Of which removal it is, for the ledger.
-  package var removal: String?
 
   /// Nothing to delete of a download.
   public init(id: DownloadID) { self.id = id }
@@ -51,7 +49,9 @@ internal import Foundation
       let id = String(parts[3].utf8.prefix(length))
     else { return }
     let files = Data(parts[3].utf8.dropFirst(length))
-    guard let artifacts = files.isEmpty ? [] : try? JSONDecoder().decode([StoredArtifact].self, from: files) else { return }
+    guard let artifacts = files.isEmpty ? [] : try? JSONDecoder().decode([StoredArtifact].self, from: files) else {
+      return
+    }
     (self.id, self.generation, self.artifacts) = (DownloadID(id), generation, artifacts)
     partials = parts[1].map { $0 == "2" }
   }
@@ -72,15 +72,14 @@ internal import Foundation
   /// The first and the last number under which the ledger keeps what they leave; `nil` if that is nothing. In between there
   /// may be numbers of others.
   public var deletions: ClosedRange<Int64>?
-
   /// Whether the removal had taken effect before it was made again.
-  public var isGivenAgain = false
+  public private(set) var isGivenAgain = false
 
   /// Creates the result of a removal of nothing.
   public init() {}
 
-  /// The result of a removal that had taken effect, of which this many deletions are kept under these numbers.
-  public init(again count: Int, _ deletions: ClosedRange<Int64>) {
+  /// The result of a removal that had taken effect.
+  init(again count: Int, _ deletions: ClosedRange<Int64>?) {
     (self.count, self.deletions, isGivenAgain) = (count, deletions, true)
   }
 

@@ -31,6 +31,13 @@ internal import Synchronization
   /// Whether ``leaseRates(_:for:at:)`` works. The default is `false`.
   var leasesRates: Bool { get }
 
+  // **Additions, updates, transitions and removals have a number**, so that an answer which was lost does no harm. The ledger
+  // keeps the number and what its answer says (LedgerAnswer) in the same transaction, for each owner that of the last one,
+  // until that owner has ended. After a failure the same change may be made again with the same number, before any other one
+  // with a number; if it has taken effect, it changes nothing, and answers as the first time. An earlier attempt that is still
+  // under way is waited for, or never takes effect. The numbers of a store grow; those of exchanges are others. Changes that
+  // are never made again have none.
+
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
@@ -43,7 +50,7 @@ internal import Synchronization
   /// - Returns: The outcomes, in the order of `additions`.
   /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location; with
   ///   `.invalidRequest` if downloads would wait for each other in a cycle after the call.
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome]
 
   /// Puts whole records into the ledger, as another ledger has kept them. Either all are put or none.
   ///
@@ -82,7 +89,7 @@ internal import Synchronization
   /// - Returns: The record after the change; `nil` when there is no such record.
   /// - Throws: ``DownloadError`` with `.invalidRequest` if downloads would wait for each other in a cycle.
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord?
 
   /// Changes the requests of all selected records in one transaction, also while other owners hold them. Either all
@@ -98,7 +105,8 @@ internal import Synchronization
   ///     throws is passed on, and nothing is written.
   /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult
 
   /// Returns one record; `nil` when there is no such record.
@@ -183,24 +191,20 @@ internal import Synchronization
   /// downloads are not ranked.
   /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult
 
   /// Removes records that no other owner holds, including damaged ones, and keeps what they leave on disk, in one
   /// transaction. Either all chosen records are removed or none.
   ///
-  /// **A removal has a number**, so that an answer which was lost does no harm: what it leaves is kept with the number. After a
-  /// failure it may be given again with the same number, before any other removal; if it has taken effect, and what it has left
-  /// is still kept, it changes nothing and answers as the first time.
   /// - Parameters:
   ///   - selection: The records to remove.
-  ///   - number: Larger than those of all other removals of this store; `nil` for a removal that is never made again.
   ///   - choose: Returns what a selected record leaves, and `nil` if it is not removed. It is called once for each, inside
   ///     the ledger's transaction, so it must be cheap. When the ledger fails, what it has noted is void. For a damaged record
   ///     only id and generation are certain.
   /// - Returns: The number of removed records, and the numbers under which the ledger keeps what they leave.
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval
 
@@ -369,6 +373,32 @@ extension LedgerStore {
     _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
   ) async throws -> Int {
     try await remove(selection, number: nil, leaving: { choose($0) ? LedgerDeletion(id: $0.id) : nil }).count
+  }
+
+  /// Adds downloads, in a change that is never made again.
+  public func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    try await add(additions, at: now, number: nil)
+  }
+
+  /// Updates a download, in a change that is never made again.
+  public func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try await update(id, at: now, number: nil, change)
+  }
+
+  /// Updates downloads, in a change that is never made again.
+  public func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await update(selection, at: now, number: nil, change)
+  }
+
+  /// Applies an event, in a change that is never made again.
+  public func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+  ) async throws -> LedgerBulkResult {
+    try await transition(selection, event, at: now, number: nil)
   }
 
   /// Saves outcomes and leases downloads, in an exchange that is never made again.

@@ -221,7 +221,9 @@ extension LedgerConformance {
       try expectEqual(try await store.records(DownloadQuery()).map(\.id), ["b", "d"], "the records left")
       try expectEqual(try await store.counts(.all)[.waiting] ?? 0, 2, "the number of records left")
     }
-    await report.check("remove-leaves", "what removed records leave on disk is kept for its location until it is forgotten") {
+    await report.check(
+      "remove-leaves", "what removed records leave on disk is kept for its location until it is forgotten"
+    ) {
       let (ledger, store) = try await filled(["größer 🚀", "b", "c"])
       let result = try await store.remove(
         .all, number: nil,
@@ -247,24 +249,6 @@ extension LedgerConformance {
       try expectEqual(try await second.deletions(at: nil, in: numbers, limit: 10), [], "what is kept for no location")
       try await second.forget(deletions: [found[0].number, found[0].number])
       try expectEqual(try await store.deletions(at: "here", in: .min ... .max, limit: 10), [found[1]], "the rest")
-    }
-    await report.check(
-      "remove-again", "a removal that is made again under its number changes nothing, and has its first answer"
-    ) {
-      let (ledger, store) = try await filled(["a", "b", "c"])
-      let leave = { @Sendable (record: DownloadRecord) -> LedgerDeletion? in LedgerDeletion(record, [], at: nil) }
-      let first = try await store.remove(.ids(["a", "b"]), number: 1, leaving: leave)
-      try expectEqual(first.isGivenAgain, false, "whether the first answer is given again")
-      let second = try await ledger.open()
-      _ = try await second.add([try Self.addition("a", order: 9)], at: Self.start)
-      let other = try await second.remove(.ids(["c"]), number: 1, leaving: leave)
-      try expectEqual(other.isGivenAgain, false, "whether the answer of another owner is given again")
-      let again = try await store.remove(.ids(["a", "b"]), number: 1, leaving: leave)
-      try expectEqual(again.count, 2, "the number of records removed before")
-      try expectEqual(again.deletions, first.deletions, "the numbers of what they have left")
-      try expectEqual(again.isGivenAgain, true, "whether the answer is given again")
-      _ = try await store.known("a")
-      try expectEqual(try await store.remove(.all, number: 2, leaving: leave).count, 1, "the next removal")
     }
   }
 

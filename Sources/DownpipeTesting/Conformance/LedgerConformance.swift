@@ -71,6 +71,7 @@ import Foundation
     await checkScopes(report)
     await checkLocations(report)
     await checkExchanges(report)
+    await checkNumbers(report)
     await checkEvents(report)
     await checkTotals(report)
     await checkDependencies(report)

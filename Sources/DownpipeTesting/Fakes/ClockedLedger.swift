@@ -38,8 +38,10 @@ private struct ClockedStore: LedgerStoreWrapper {
     }
   }
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await base.add(additions, at: now).map { LedgerAddOutcome(isNew: $0.isNew, record: onMachine($0.record)) }
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+    try await base.add(additions, at: now, number: number).map {
+      LedgerAddOutcome(isNew: $0.isNew, record: onMachine($0.record))
+    }
   }
 
   func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
@@ -47,15 +49,16 @@ private struct ClockedStore: LedgerStoreWrapper {
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await base.update(id, at: now, translating(change)).map { onMachine($0) }
+    try await base.update(id, at: now, number: number, translating(change)).map { onMachine($0) }
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await base.update(selection, at: now, translating(change))
+    try await base.update(selection, at: now, number: number, translating(change))
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id).map { onMachine($0) } }
@@ -95,7 +98,7 @@ private struct ClockedStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     try await base.remove(selection, number: number, leaving: { choose(onMachine($0)) })

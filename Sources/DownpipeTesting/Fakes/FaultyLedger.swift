@@ -174,8 +174,8 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   let base: any LedgerStore
   let ledger: FaultyLedger
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await ledger.perform(.add) { try await base.add(additions, at: now) }
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+    try await ledger.perform(.add) { try await base.add(additions, at: now, number: number) }
   }
 
   func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
@@ -183,15 +183,16 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await ledger.perform(.update) { try await base.update(id, at: now, change) }
+    try await ledger.perform(.update) { try await base.update(id, at: now, number: number, change) }
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await ledger.perform(.updateAll) { try await base.update(selection, at: now, change) }
+    try await ledger.perform(.updateAll) { try await base.update(selection, at: now, number: number, change) }
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -251,13 +252,13 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   }
 
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
-    try await ledger.perform(.transition) { try await base.transition(selection, event, at: now) }
+    try await ledger.perform(.transition) { try await base.transition(selection, event, at: now, number: number) }
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     try await ledger.perform(.remove) { try await base.remove(selection, number: number, leaving: choose) }

@@ -19,21 +19,22 @@ extension LedgerStoreWrapper {
   package func note(machineFault fault: DownloadError?) { base.note(machineFault: fault) }
   package func hasChangesByOtherProcesses() async throws -> Bool? { try await base.hasChangesByOtherProcesses() }
 
-  package func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await base.add(additions, at: now)
+  package func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+    try await base.add(additions, at: now, number: number)
   }
   package func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
     try await base.restore(records, at: now)
   }
   package func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await base.update(id, at: now, change)
+    try await base.update(id, at: now, number: number, change)
   }
   package func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await base.update(selection, at: now, change)
+    try await base.update(selection, at: now, number: number, change)
   }
   package func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
   package func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
@@ -71,12 +72,12 @@ extension LedgerStoreWrapper {
     return exchange
   }
   package func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
-    try await base.transition(selection, event, at: now)
+    try await base.transition(selection, event, at: now, number: number)
   }
   package func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     try await base.remove(selection, number: number, leaving: choose)

@@ -44,23 +44,24 @@ struct ObservedStore: LedgerStoreWrapper {
     self.ledger = ledger
   }
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
     try await turns.take {
       ledger.update { $0.ended.subtract(additions.map(\.request.id)) }
-      return try await base.add(additions, at: now)
+      return try await base.add(additions, at: now, number: number)
     }
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await turns.take { try await base.update(id, at: now, change) }
+    try await turns.take { try await base.update(id, at: now, number: number, change) }
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await turns.take { try await base.update(selection, at: now, change) }
+    try await turns.take { try await base.update(selection, at: now, number: number, change) }
   }
 
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] { try await base.records(of: ids) }
@@ -127,10 +128,10 @@ struct ObservedStore: LedgerStoreWrapper {
   }
 
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
     try await turns.take {
-      let result = try await base.transition(selection, event, at: now)
+      let result = try await base.transition(selection, event, at: now, number: number)
       let isEnd = Lifecycle.next(.waiting, event)?.isFinal == true
       ledger.update { isEnd ? $0.ended.formUnion(result.ids) : $0.ended.subtract(result.ids) }
       return result
@@ -138,7 +139,7 @@ struct ObservedStore: LedgerStoreWrapper {
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     try await turns.take {

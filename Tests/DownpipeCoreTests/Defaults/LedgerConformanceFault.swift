@@ -5,7 +5,8 @@ enum Fault: String, CaseIterable, Sendable {
   case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts,
     ignoresScope, ignoresLocation
   case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst, makesExchangesAgain
-  case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresChoice, forgetsLeft, keepsLeft, removesAgain,
+  case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresChoice,
+    forgetsLeft, keepsLeft, makesChangesAgain,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
   case keepsRank, forgetsRanking, ranksOnce, ranksWaitingOnly
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
@@ -50,7 +51,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .removesHeld: ["remove-leaves-others"]
     case .ignoresChoice: ["remove-chooses"]
     case .forgetsLeft, .keepsLeft: ["remove-leaves"]
-    case .removesAgain: ["remove-again"]
+    case .makesChangesAgain: ["add-again", "update-again", "update-all-again", "transition-again", "remove-again"]
     case .ignoresOrder: ["query-orders"]
     case .ignoresTag: ["query-filters", "odd-text-is-kept"]
     case .findsOne: ["query-ids"]

@@ -82,7 +82,7 @@ private final class FaultyStore: LedgerStoreWrapper {
 
   var owner: String { fault == .sharesOwner ? "me" : base.owner }
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
     var additions = additions
     for index in additions.indices {
       if fault == .losesHeaders { additions[index].request.headers = [] }
@@ -98,7 +98,7 @@ private final class FaultyStore: LedgerStoreWrapper {
         }
       }
     }
-    var outcomes = try await base.add(additions, at: now)
+    var outcomes = try await base.add(additions, at: now, number: seen(number))
     for index in outcomes.indices {
       if fault == .addsTwice { outcomes[index].isNew = true }
       if fault == .repeatsGeneration { outcomes[index].record.generation = 1 }
@@ -171,6 +171,8 @@ private final class FaultyStore: LedgerStoreWrapper {
     if case .matching(let filter) = selection { .matching(seen(filter)) } else { selection }
   }
 
+  private func seen(_ number: Int64?) -> Int64? { fault == .makesChangesAgain ? nil : number }
+
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
     if fault == .leasesHeld { try await ledger.takeAll() }
     if fault == .leasesDependents {
@@ -237,23 +239,23 @@ private final class FaultyStore: LedgerStoreWrapper {
   }
 
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
     if fault == .movesHeld { try await ledger.takeAll() }
     let now = fault == .movesSilently ? Date(timeIntervalSince1970: 0) : now
-    var result = try await base.transition(seen(selection), event, at: now)
+    var result = try await base.transition(seen(selection), event, at: now, number: seen(number))
     if fault == .namesAll, result.count > result.ids.count { result.ids.append("one more") }
     return result
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     if fault == .removesHeld { try await ledger.takeAll() }
     let fault = fault
     return try await base.remove(
-      seen(selection), number: fault == .removesAgain ? nil : number,
+      seen(selection), number: seen(number),
       leaving: { record in
         let left = choose(record) ?? (fault == .ignoresChoice ? LedgerDeletion(id: record.id) : nil)
         return fault == .forgetsLeft ? left.map { LedgerDeletion(id: $0.id) } : left
@@ -265,12 +267,13 @@ private final class FaultyStore: LedgerStoreWrapper {
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
     let fault = fault
     let calls = Mutex(0)
     let refusal = Mutex<(any Error)?>(nil)
-    let result = try await base.update(seen(selection), at: now) { record in
+    let result = try await base.update(seen(selection), at: now, number: seen(number)) { record in
       let call = calls.withLock { calls in
         calls += 1
         return calls
@@ -337,11 +340,12 @@ private final class FaultyStore: LedgerStoreWrapper {
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
     let fault = fault
     if fault == .updatesAll { try await ledger.takeAll() }
-    let updated = try await base.update(id, at: fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now) {
+    let now = fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now
+    let updated = try await base.update(id, at: now, number: seen(number)) {
       if fault == .losesRefusal { try? change(&$0) } else { try change(&$0) }
     }
     // Replaces the request as added by the current request.

@@ -177,8 +177,8 @@ struct BulkTests: EngineSuite {
     try await downloader.add(contentsOf: requests(5))
     await source.held(atLeast: 2)
     let full = DownloadError(.ledger, "the disk is full")
-    // A removal is tried again under its number.
-    if command == .remove { faulty.fail(.remove, times: 2, with: full) } else { faulty.fail(.transition, with: full) }
+    // Each is made again under its number.
+    faulty.fail(command == .remove ? .remove : .transition, times: 2, with: full)
     await #expect { try await command.give(to: downloader, .all) } throws: { code($0) == .ledger }
     try await settle(downloader)
     #expect(try await downloader.counts() == [.transferring: 2, .waiting: 3])

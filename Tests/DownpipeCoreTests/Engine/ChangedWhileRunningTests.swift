@@ -275,7 +275,8 @@ struct ChangedWhileRunningTests: EngineSuite {
     let download = try await downloader.add(request(named: "old"))
     await source.held(atLeast: 1)
     let next = faulty.calls.count { $0 == .update } + 1
-    faulty.fail(.update, at: next, moment, with: DownloadError(.ledger, "the connection to the database was lost"))
+    faulty.fail(
+      .update, at: next, times: 2, moment, with: DownloadError(.ledger, "the connection to the database was lost"))
     faulty.hold(.update, at: next, moment)
     let change = Task { try await download.update { $0.destination.name = "new" } }
     await faulty.held(atLeast: 1)

@@ -226,7 +226,8 @@ struct HangingDiskTests: EngineSuite {
     request.destination = .init(name: "hung.bin")
     var record = DownloadRecord(request: request, generation: 50, arrival: 9, rank: Rank(), createdAt: time.date)
     record.phase = .finished
-    record.steps.artifact = StoredArtifact(kind: .file, path: "hung.bin", name: "hung.bin", size: 10_000, mediaType: nil)
+    record.steps.artifact = StoredArtifact(
+      kind: .file, path: "hung.bin", name: "hung.bin", size: 10_000, mediaType: nil)
     #expect(try await store.restore([record], at: time.date) == [true])
     try await store.close()
     let next = try await self.downloader(storage)

@@ -198,8 +198,8 @@ struct ImpossibleNumbersTests: EngineSuite {
       let base: any LedgerStore
       let answersAdditions: Bool
 
-      func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-        let outcomes = try await base.add(additions, at: now)
+      func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+        let outcomes = try await base.add(additions, at: now, number: number)
         return answersAdditions ? outcomes : []
       }
       func exchange(

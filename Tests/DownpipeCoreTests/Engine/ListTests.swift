@@ -96,8 +96,8 @@ struct ListTests: EngineSuite {
     let list = List(downloader)
     await list.wait(for: ["d0": .waiting, "d1": .waiting])
     let failure = DownloadError(.ledger, "the ledger fails")
-    faulty.fail(.transition, .after, with: failure)
-    // Once more under its number.
+    // Each is made again under its number.
+    faulty.fail(.transition, times: 2, .after, with: failure)
     faulty.fail(.remove, times: 2, .after, with: failure)
     await #expect { try await downloader.pauseAll() } throws: { code($0) == .ledger }
     await #expect { try await downloader.remove("d1") } throws: { code($0) == .ledger }

@@ -156,7 +156,29 @@ struct LostAnswerTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("Watchers hear of the cancellation of all downloads although its answer was lost")
+  @Test("A command whose answer was lost is made again under its number, and has its first answer")
+  func firstAnswers() async throws {
+    let faulty = FaultyLedger(ledger)
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), ledger: faulty)
+    await downloader.setSuspended(true)
+    func loseNext(_ operation: FaultyLedger.Operation) {
+      faulty.fail(operation, at: next(operation, faulty), .after, with: failure)
+    }
+    loseNext(.add)
+    #expect(try await downloader.add(contentsOf: requests(2)).map(\.isNew) == [true, true])
+    loseNext(.updateAll)
+    #expect(try await downloader.updateAll { $0.priority = .high } == 2)
+    loseNext(.update)
+    #expect(try await downloader.update("d0") { $0.metadata["a"] = "b" }.request.metadata == ["a": "b"])
+    loseNext(.transition)
+    #expect(try await downloader.pauseAll() == 2)
+    loseNext(.transition)
+    #expect(try await downloader.resume("d0"))
+    #expect(try await downloader.counts() == [.paused: 1, .waiting: 1])
+    await downloader.shutdown()
+  }
+
+  @Test("Watchers hear of the cancellation of all downloads although its answers were lost")
   func cancellationOfAllIsTold() async throws {
     let faulty = FaultyLedger(ledger)
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), ledger: faulty)
@@ -172,7 +194,7 @@ struct LostAnswerTests: EngineSuite {
       return false
     }
     try await settle(downloader)
-    faulty.fail(.transition, at: next(.transition, faulty), .after, with: failure)
+    faulty.fail(.transition, at: next(.transition, faulty), times: 2, .after, with: failure)
     await #expect { try await downloader.cancelAll() } throws: { code($0) == .ledger }
     #expect(try await advancing { await watching.value })
     #expect(try await advancing { await reading.value })

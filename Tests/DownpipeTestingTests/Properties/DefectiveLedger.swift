@@ -51,7 +51,7 @@ struct DefectiveLedger: Ledger {
     }
 
     func remove(
-      _ selection: LedgerSelection, number: Int?,
+      _ selection: LedgerSelection, number: Int64?,
       leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
     ) async throws -> LedgerRemoval {
       if defect == .refusesRemovals { throw DownloadError(.ledger, "the disk is read-only") }

@@ -78,18 +78,19 @@ struct BrokenLedger: Ledger {
     func isBusy() async throws -> Bool { defect == .saysIdle ? false : try await base.isBusy() }
 
     func update(
-      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      _ id: DownloadID, at now: Date, number: Int64?,
+      _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> DownloadRecord? {
       if defect == .forgetsURLs, let record = try await base.record(id) {
         var changed = record
         try change(&changed)
         if changed.request.url != record.request.url { return changed }
       }
-      return try await base.update(id, at: now, change)
+      return try await base.update(id, at: now, number: number, change)
     }
 
     func transition(
-      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
     ) async throws -> LedgerBulkResult {
       if defect == .forgetsPausesTogether, event == .pauseAll { return LedgerBulkResult(ids: [], count: 0) }
       if event == .pause, case .ids(let ids) = selection {
@@ -100,11 +101,11 @@ struct BrokenLedger: Ledger {
         default: break
         }
       }
-      return try await base.transition(selection, event, at: now)
+      return try await base.transition(selection, event, at: now, number: number)
     }
 
     func remove(
-      _ selection: LedgerSelection, number: Int?,
+      _ selection: LedgerSelection, number: Int64?,
       leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
     ) async throws -> LedgerRemoval {
       guard defect == .forgetsRemovals, case .ids(let ids) = selection else {

@@ -61,6 +61,15 @@ final class EngineContext: Sendable {
     mailbox = Mailbox(probe: options.probe)
   }
 
+  /// Makes a change of the ledger in a turn under a number of its own, and once more if the ledger fails: its answer may have
+  /// been lost.
+  func change<Answer>(_ body: (_ number: Int64) async throws -> Answer) async throws -> Answer {
+    let number = Int64(mailbox.nextNumber)
+    do { return try await body(number) } catch let error as DownloadError where error.code == .ledger {
+      return try await body(number)
+    }
+  }
+
   /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.
   func availableBytes() async -> Int64? {
     let available = (try? await storage.availableBytes()) ?? nil

@@ -172,7 +172,9 @@ extension EngineState {
 
   /// Deletes bytes that the run could not delete when it had given them up; the ledger does not have them any longer.
   private mutating func deleteEmptied(_ run: Run) {
-    let keys = run.state.withLock { $0.mayHoldBytes && $0.record.checkpoint.ranges.isEmpty ? $0.record.partialKeys : [] }
+    let keys = run.state.withLock {
+      $0.mayHoldBytes && $0.record.checkpoint.ranges.isEmpty ? $0.record.partialKeys : []
+    }
     guard !keys.isEmpty else { return }
     begin(
       Errand(ids: [run.id]) { context, _ in

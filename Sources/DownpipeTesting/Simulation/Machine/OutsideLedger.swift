@@ -45,21 +45,22 @@ private struct OutsideStore: LedgerStore {
     return try await machine.outside { try await work(base) }
   }
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await call { try await $0.add(additions, at: now) }
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
+    try await call { try await $0.add(additions, at: now, number: number) }
   }
   func restore(_ records: [DownloadRecord], at now: Date) async throws -> [Bool] {
     try await call { try await $0.restore(records, at: now) }
   }
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await call { try await $0.update(id, at: now, change) }
+    try await call { try await $0.update(id, at: now, number: number, change) }
   }
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await call { try await $0.update(selection, at: now, change) }
+    try await call { try await $0.update(selection, at: now, number: number, change) }
   }
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try await call { try await $0.record(id) } }
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
@@ -91,12 +92,12 @@ private struct OutsideStore: LedgerStore {
     try await call { try await $0.exchange(saves, leasing: request, at: now, number: number) }
   }
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
-    try await call { try await $0.transition(selection, event, at: now) }
+    try await call { try await $0.transition(selection, event, at: now, number: number) }
   }
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     try await call { try await $0.remove(selection, number: number, leaving: choose) }

@@ -104,9 +104,9 @@ final class SimulatedStore: LedgerStore {
 
   // MARK: The contract
 
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+  func add(_ additions: [LedgerAddition], at now: Date, number: Int64?) async throws -> [LedgerAddOutcome] {
     try await write("the addition", .other) {
-      try await $0.add(additions, at: now)
+      try await $0.add(additions, at: now, number: number)
     } of: {
       $0.map(\.record.id)
     }
@@ -121,20 +121,21 @@ final class SimulatedStore: LedgerStore {
   }
 
   func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ id: DownloadID, at now: Date, number: Int64?, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
     try await write("the change", .other) {
-      try await $0.update(id, at: now, change)
+      try await $0.update(id, at: now, number: number, change)
     } of: {
       $0 == nil ? [] : [id]
     }
   }
 
   func update(
-    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    _ selection: LedgerSelection, at now: Date, number: Int64?,
+    _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
     try await write("the change", .other) {
-      try await $0.update(selection, at: now, change)
+      try await $0.update(selection, at: now, number: number, change)
     } of: {
       $0.ids
     }
@@ -202,17 +203,17 @@ final class SimulatedStore: LedgerStore {
   }
 
   func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date, number: Int64?
   ) async throws -> LedgerBulkResult {
     try await write("“\(event.rawValue)”", .transition(event)) {
-      try await $0.transition(selection, event, at: now)
+      try await $0.transition(selection, event, at: now, number: number)
     } of: {
       $0.ids
     }
   }
 
   func remove(
-    _ selection: LedgerSelection, number: Int?,
+    _ selection: LedgerSelection, number: Int64?,
     leaving choose: @escaping @Sendable (DownloadRecord) -> LedgerDeletion?
   ) async throws -> LedgerRemoval {
     let seen = SeenRecords()

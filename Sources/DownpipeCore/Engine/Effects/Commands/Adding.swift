@@ -129,7 +129,7 @@ extension EngineContext {
     else { return nil }
     var addition = addition
     addition.request = present.added ?? present.request
-    let outcome = try await store.add([addition], at: time.date).first
+    let outcome = try await addAll([addition], at: time.date).first
     changes.ids.append(addition.request.id)
     return outcome
   }
@@ -176,7 +176,7 @@ extension EngineContext {
 
   /// - Throws: The errors of the ledger, and `.ledger` if it has answered for another number of downloads.
   private func addAll(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    let outcomes = try await store.add(additions, at: now)
+    let outcomes = try await change { try await store.add(additions, at: now, number: $0) }
     try checkAnswers(outcomes.count, to: additions.count, "additions")
     return outcomes
   }

@@ -54,7 +54,8 @@ extension EngineState {
       // An earlier command may have taken its turn after the end of the run.
       let isDone = stopped.map(command.isDone) == true || result.count > 0
       return { state, _ in
-        command.event == .cancel ? state.deletePartials(ofCancelled: result.ids) { _, _ in .over(isDone) } : .over(isDone)
+        command.event == .cancel
+          ? state.deletePartials(ofCancelled: result.ids) { _, _ in .over(isDone) } : .over(isDone)
       }
     }
   }
@@ -78,7 +79,8 @@ extension EngineContext {
   ) async throws -> LedgerBulkResult {
     let result: LedgerBulkResult
     do {
-      result = try await store.transition(selection, event, at: time.date)
+      let now = time.date
+      result = try await change { try await store.transition(selection, event, at: now, number: $0) }
     } catch {
       changes.mustLookAgain = true
       if case .ids(let ids) = selection { changes.ids += ids }

@@ -83,7 +83,8 @@ extension EngineState {
     let (pipeline, before) = (stages.current.pipeline, slots.requests)
     return .job { context, changes in
       let location = try context.storage.location
-      let result = try await context.store.update(selection, at: context.time.date) { record in
+      let now = context.time.date
+      let update = { @Sendable (record: inout DownloadRecord) in
         guard record.belongs(to: location), !contested.contains(record.id) else { return }
         let destination = record.request.destination
         try record.changeRequest(change, checkedBy: pipeline)
@@ -94,6 +95,7 @@ extension EngineState {
             "“\(record.id)”: the destinations of many downloads cannot be changed together: update each")
         }
       }
+      let result = try await context.change { try await context.store.update(selection, at: now, number: $0, update) }
       // Some may have been released before their due times; the turn looks at them after this command.
       changes.mayHaveDelayed = result.count > 0
       changes.updates.append(result)

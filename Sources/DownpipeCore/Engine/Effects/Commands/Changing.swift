@@ -64,8 +64,11 @@ extension EngineState {
     return .job { context, changes in
       let found: FoundRecords
       do {
-        let record = try await context.store.update(id, at: context.time.date) { record in
-          try record.changeRequest(change, checkedBy: pipeline)
+        let now = context.time.date
+        let record = try await context.change { number in
+          try await context.store.update(id, at: now, number: number) { record in
+            try record.changeRequest(change, checkedBy: pipeline)
+          }
         }
         guard let record else { throw DownloadError.unknownDownload(id) }
         found = await context.withDependencies([record])

@@ -113,46 +113,42 @@ extension EngineContext {
     _ changes: inout Changes
   ) async throws -> [DownloadID] {
     if case .ids(let ids) = selection, ids.isEmpty { return [] }
-    let number = mailbox.nextNumber
-    let attempt = { [self, removal] (removed: RemovedDownloads) async throws in
-      let location = try storage.location
-      return try await store.remove(
-        selection, number: number,
-        leaving: { record in
-          guard !running.contains(record.id), record.belongs(to: location) else { return nil }
-          let mustWait = busy.contains(record.id) || (removal.deletesFiles && record.isBeingRenamed)
-          if mustWait, !removal.settled.contains(record.id) {
-            removed.noteUnsettled(record.id)
-            return nil
-          }
-          removed.note(record)
-          return LedgerDeletion(record, removal.artifacts(of: record), at: location)
-        })
-    }
-    let first = RemovedDownloads(of: hub)
-    let (result, removed): (LedgerRemoval, RemovedDownloads)
+    var attempts: [RemovedDownloads] = []
+    let result: LedgerRemoval
     do {
-      do { (result, removed) = (try await attempt(first), first) } catch {
-        // Its answer may have been lost.
-        let second = RemovedDownloads(of: hub)
-        result = try await attempt(second)
-        removed = result.isGivenAgain ? first : second
+      let location = try storage.location
+      result = try await change { [removal] number in
+        let removed = RemovedDownloads(of: hub)
+        attempts.append(removed)
+        return try await store.remove(
+          selection, number: number,
+          leaving: { record in
+            guard !running.contains(record.id), record.belongs(to: location) else { return nil }
+            let mustWait = busy.contains(record.id) || (removal.deletesFiles && record.isBeingRenamed)
+            if mustWait, !removal.settled.contains(record.id) {
+              removed.noteUnsettled(record.id)
+              return nil
+            }
+            removed.note(record)
+            return LedgerDeletion(record, removal.artifacts(of: record), at: location)
+          })
       }
     } catch {
       changes.mustLookAgain = true
       changes.ids += removal.ended.map(\.id)
       throw error
     }
+    let removed = (result.isGivenAgain ? attempts.first : attempts.last)?.summary ?? RemovedDownloads.Summary()
     // What is not removed of those that were stopped is told, too.
-    let told = removed.summary.ids + removed.summary.unsettled
+    let told = removed.ids + removed.unsettled
     changes.ids += Set(removal.ended.map(\.id)).subtracting(told).sorted()
     removal.count += result.count
     if let numbers = result.deletions {
       removal.deletions.append(numbers)
       deletions.withLock { _ = $0.insert(numbers.lowerBound) }
     }
-    changes.removed.append(removed.summary)
-    return removed.summary.unsettled
+    changes.removed.append(removed)
+    return removed.unsettled
   }
 
   /// Deletes what removed downloads have left, a page at a time. What cannot be deleted is tried again by the next start.
@@ -164,7 +160,8 @@ extension EngineContext {
       let page = try await store.deletions(at: storage.location, in: first...numbers.upperBound, limit: Self.page)
       guard let last = page.last else { break }
       let withFiles = page.filter { !$0.artifacts.isEmpty }
-      let claimed = sparesClaimed ? try await paths(claimedAmong: Set(withFiles.flatMap(\.artifacts).compactMap(\.path))) : []
+      let claimed =
+        sparesClaimed ? try await paths(claimedAmong: Set(withFiles.flatMap(\.artifacts).compactMap(\.path))) : []
       let ids = Set(withFiles.map(\.id))
       onErrand.begin(ids)
       defer { onErrand.end(ids) }
