@@ -212,5 +212,32 @@
       try await store.close()
       #expect(try observer.all("SELECT count(*) FROM answer") == [["0"]])
     }
+
+    @Test("An attempt of a change that comes after its repetition changes nothing, and is told the first answer then")
+    func attemptsOfChanges() async throws {
+      let ledger = try TestLedger()
+      let (store, other, observer) = (try await ledger.open(), try ledger.connect(), try ledger.connect())
+      try await store.fill(["a", "b"])
+      func pause(_ id: DownloadID, _ number: Int64) async throws -> LedgerBulkResult {
+        try await store.transition(.ids([id]), .pause, at: Date(), number: number)
+      }
+      #expect(try await pause("a", 4).count == 1)
+      // As a connection would that was lost while it committed number 5.
+      let backend = try other.backend
+      _ = try other.run("BEGIN")
+      _ = try other.run(
+        "UPDATE change_answer SET number = 5, kept = '[\"b\"] 1' WHERE opening = (SELECT number FROM opening WHERE owner = $1)",
+        [.text(store.owner)])
+      let late = Task { try await pause("b", 5) }
+      while try !observer.seesWaiter(for: backend) { await Task.yield() }
+      _ = try other.run("COMMIT")
+      await #expect(throws: DownloadError.self) { try await late.value }
+      #expect(try await store.counts(.all) == [.waiting: 1, .paused: 1])
+      #expect(try await pause("b", 5) == LedgerBulkResult(ids: ["b"], count: 1))
+      #expect(try await store.counts(.all) == [.waiting: 1, .paused: 1], "the answer was given again")
+      #expect(try await pause("b", 6).count == 1)
+      try await store.close()
+      #expect(try observer.all("SELECT count(*) FROM change_answer") == [["0"]])
+    }
   }
 #endif
