@@ -111,7 +111,9 @@ struct ImpossibleNumbersTests: EngineSuite {
     arguments: [(Int.max, Int.max), (.max, .min), (4, .max), (4, 0), (.min, 5), (0, 0)])
   func connections(maximum: Int, wanted: Int) async throws {
     let bytes = DownloadFixtures.pattern(size: 4 << 20)
-    let source = FakeSource([url: [.init(bytes).holding(after: 400_000), .init(bytes)]])
+    // The other replies are held, too: a second connection for what the first one holds could end the file before the
+    // second measurement.
+    let source = FakeSource([url: [.init(bytes).holding(after: 400_000), .init(bytes).holding(after: 1)]])
     let downloader = try await Downloader(options: options) {
       source
       Connections(maximumConnections: maximum, wanted: wanted)
