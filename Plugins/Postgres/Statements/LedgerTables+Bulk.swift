@@ -140,7 +140,7 @@
     }
 
     private func keep(_ deletions: [LedgerDeletion], at location: String?) throws -> [Int64] {
-      let contents = try deletions.map { try $0.content }
+      let contents = try deletions.map { StoredText.stored(try $0.content) }
       let rows = try run(
         "INSERT INTO deletion (location, content) SELECT $1, unnest($2::text[]) RETURNING number",
         location.map { .text(StoredText.stored($0)) } ?? .null, .texts(contents))
@@ -156,7 +156,7 @@
         .integer(numbers.lowerBound), .integer(numbers.upperBound),
         location.map { .text(StoredText.stored($0)) } ?? .null, .integer(Int64(limit)))
       return (0..<rows.count).map {
-        LedgerDeletion(stored: rows.text($0, 1) ?? "", number: rows.integer($0, 0) ?? 0, location: location)
+        LedgerDeletion(stored: rows.original($0, 1) ?? "", number: rows.integer($0, 0) ?? 0, location: location)
       }
     }
 

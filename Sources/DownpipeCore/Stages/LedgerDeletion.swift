@@ -40,20 +40,24 @@ internal import Foundation
     }
   }
 
-  /// What a ledger has stored. Of what cannot be read there is nothing to delete.
+  /// Whether what a ledger has stored could be read. Otherwise it is left to a later version.
+  public private(set) var isReadable = true
+
+  /// What a ledger has stored.
   public init(stored content: String, number: Int64, location: String?) {
     self.init(id: "")
-    (self.number, self.location) = (number, location)
-    let parts = content.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-    guard parts.count == 4, let generation = Int64(parts[0]), let length = Int(parts[2]), length >= 0,
-      let id = String(parts[3].utf8.prefix(length))
+    (self.number, self.location, isReadable) = (number, location, false)
+    let parts = content.utf8.split(separator: UInt8(ascii: " "), maxSplits: 3, omittingEmptySubsequences: false)
+    guard parts.count == 4, let generation = Int64(Substring(parts[0])), let length = Int(Substring(parts[2])),
+      length >= 0,
+      let id = String(parts[3].prefix(length))
     else { return }
-    let files = Data(parts[3].utf8.dropFirst(length))
+    let files = Data(parts[3].dropFirst(length))
     guard let artifacts = files.isEmpty ? [] : try? JSONDecoder().decode([StoredArtifact].self, from: files) else {
       return
     }
     (self.id, self.generation, self.artifacts) = (DownloadID(id), generation, artifacts)
-    partials = parts[1].map { $0 == "2" }
+    (partials, isReadable) = (parts[1].map { $0 == UInt8(ascii: "2") }, true)
   }
 
   /// Whether there is nothing to delete, so that nothing has to be kept.

@@ -224,7 +224,8 @@ extension LedgerConformance {
     await report.check(
       "remove-leaves", "what removed records leave on disk is kept for its location until it is forgotten"
     ) {
-      let (ledger, store) = try await filled(["größer 🚀", "b", "c"])
+      let odd: DownloadID = "\u{301}c\0d"
+      let (ledger, store) = try await filled(["größer 🚀", "b", odd])
       let result = try await store.remove(
         .all, number: nil,
         leaving: { record in
@@ -234,13 +235,13 @@ extension LedgerConformance {
             kind: .file, path: "日本/\(record.id)", name: "", size: nil, mediaType: "x/y",
             modifiedAt: Date(timeIntervalSince1970: 1.0 / 3))
           file.companions = [.init(suffix: ".small.png", size: 3)]
-          return LedgerDeletion(record, record.id == "c" ? [] : [file], at: "here")
+          return LedgerDeletion(record, record.id == odd ? [] : [file], at: "here")
         })
       try expectEqual(result.count, 3, "the number of records removed")
       let numbers = try expectValue(result.deletions, "nothing is kept")
       let second = try await ledger.open()
       let found = try await second.deletions(at: "here", in: numbers, limit: 10)
-      try expectEqual(found.map(\.id), ["größer 🚀", "c"], "what is kept")
+      try expectEqual(found.map(\.id), ["größer 🚀", odd], "what is kept")
       try expectEqual(found.map(\.partials), [[false], [false]], "the partials")
       try expectEqual(found[0].artifacts.map(\.path), ["日本/größer 🚀"], "the files")
       try expectEqual(found[0].artifacts[0].companions.map(\.size), [3], "the companions")

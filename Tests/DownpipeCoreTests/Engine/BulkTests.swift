@@ -317,7 +317,7 @@ struct BulkTests: EngineSuite {
     let session = try await setup.source.start(in: setup.pipeline.sourceContext)
     var state = EngineState(setup.pipeline, sessions: [session], setup.context)
     let removals = RemovedDownloads(of: state.hub)
-    for record in setup.records { removals.note(record) }
+    for record in setup.records { removals.note(record, hasFiles: false) }
     let late = state.hub.events(of: "b")
     var changes = Changes()
     changes.removed = [removals.summary]

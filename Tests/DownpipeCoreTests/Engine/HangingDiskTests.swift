@@ -70,8 +70,12 @@ struct HangingDiskTests: EngineSuite {
     }
   }
 
-  private func downloader(_ storage: any Storage, _ gate: FakeGate = FakeGate()) async throws -> Downloader {
-    try await Downloader(options: options) {
+  private func downloader(
+    _ storage: any Storage, _ gate: FakeGate = FakeGate(), startsSuspended: Bool = false
+  ) async throws -> Downloader {
+    var options = options
+    options.startsSuspended = startsSuspended
+    return try await Downloader(options: options) {
       FakeSource(everyURL: .init(bytes))
       gate
       storage
@@ -104,7 +108,7 @@ struct HangingDiskTests: EngineSuite {
   func nothingElseWaits(_ command: Command) async throws {
     let (hanging, gate) = (HangingStorage(storage, command.operation), FakeGate())
     let (downloader, task) = try await hang(command, hanging, gate)
-    // Its own commands wait; what comes after them does not.
+    // It may be added again; its run waits.
     let late = Task { try await downloader.add(request("hung")) }
     try await settle(downloader)
     // Additions, leases, outcomes, and commands for one and for all.
@@ -113,8 +117,7 @@ struct HangingDiskTests: EngineSuite {
     #expect(try await downloader.remove("other", deletingFile: true))
     await downloader.setSuspended(true)
     let third = try await downloader.add(request("third"))
-    // Many that are removed together may be added again before their files are deleted.
-    let waiting = command == .removeAll ? 2 : 1
+    let waiting = [.remove, .removeAll].contains(command) ? 2 : 1
     #expect(try await downloader.pauseAll() == waiting)
     #expect(try await downloader.resumeAll() == waiting)
     // A gate.
@@ -211,6 +214,38 @@ struct HangingDiskTests: EngineSuite {
     await second.shutdown()
   }
 
+  @Test("a downloader that only lists deletes nothing")
+  func suspendedStart() async throws {
+    let first = try await downloader(storage)
+    _ = try await first.add(request("a")).value
+    storage.fail(.remove, with: DownloadError(.permission, "read-only"))
+    _ = try? await first.remove("a", deletingFile: true)
+    await first.shutdown()
+    let second = try await downloader(storage, startsSuspended: true)
+    try await settle(second)
+    #expect(storage.published.keys.sorted() == ["a.bin"])
+    await second.setSuspended(false)
+    while await second.bookkeeping["errands"] != 0 { await Task.yield() }
+    #expect(storage.published.isEmpty)
+    await second.shutdown()
+  }
+
+  @Test("a run that waits for a disk is paused at once")
+  func pausedWhileItWaits() async throws {
+    let hanging = HangingStorage(storage, .remove)
+    let (downloader, task) = try await hang(.remove, hanging, FakeGate())
+    let download = try await downloader.add(request("hung"))
+    try await settle(downloader)
+    #expect(try await download.pause())
+    #expect(try await download.status.state == .paused)
+    hanging.state.update { $0.isHanging = false }
+    #expect(try await task.value)
+    #expect(storage.published.isEmpty)
+    #expect(try await download.resume())
+    #expect(try await download.value.name == "hung.bin")
+    await downloader.shutdown()
+  }
+
   @Test("a file that another download has by now is not deleted by a late deletion")
   func claimedFile() async throws {
     let hanging = HangingStorage(storage, .remove)
@@ -260,6 +295,30 @@ struct HangingDiskTests: EngineSuite {
     hanging.state.update { $0.isHanging = false }
     while await downloader.bookkeeping["errands"] != 0 { await Task.yield() }
     #expect(storage.published.isEmpty)
+    await downloader.shutdown()
+  }
+
+  @Test(
+    "a file that another download has found meanwhile at the place of a removed one stays; removed with it, it goes")
+  func foundMeanwhile() async throws {
+    let storage = FakeStorage(onConflict: .reuse)
+    let hanging = HangingStorage(storage, .remove)
+    let downloader = try await downloader(hanging)
+    for id in ["hung", "found", "gone"] as [DownloadID] { _ = try await downloader.add(request(id)).value }
+    hanging.state.update { $0.isHanging = true }
+    let removal = Task { try await downloader.removeAll(deletingFiles: true) }
+    await hanging.state.wait { $0.waiting == 1 }
+    for name in ["found", "gone"] {
+      let again = try await downloader.add(
+        DownloadRequest(url, id: "\(name) again", destination: .init(name: "\(name).bin")))
+      #expect(try await again.value.name == "\(name).bin")
+    }
+    let second = Task { try await downloader.remove("gone again", deletingFile: true) }
+    while try await downloader.status(of: "gone again") != nil { await Task.yield() }
+    hanging.state.update { $0.isHanging = false }
+    #expect(try await removal.value == 3)
+    #expect(try await second.value)
+    #expect(storage.published.keys.sorted() == ["found.bin"])
     await downloader.shutdown()
   }
 }

@@ -137,6 +137,22 @@ struct LostAnswerTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("What a removal has removed is deleted although the ledger fails before the removal is over")
+  func removalThatFailsLater() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, ledger: faulty)
+    try await downloader.add(contentsOf: requests(2))
+    await source.held(atLeast: 2)
+    #expect(try await downloader.pause("d0"))
+    faulty.fail(.remove, at: next(.remove, faulty) + 1, times: 2, with: failure)
+    await #expect { try await downloader.removeAll() } throws: { code($0) == .ledger }
+    while await downloader.bookkeeping["errands"] != 0 { await Task.yield() }
+    #expect(storage.partials.isEmpty)
+    #expect(try await downloader.counts().values.reduce(0, +) == 1)
+    await downloader.shutdown()
+  }
+
   @Test("Watchers hear of a cancellation although the ledger fails after it")
   func cancellationIsTold() async throws {
     let faulty = FaultyLedger(ledger)

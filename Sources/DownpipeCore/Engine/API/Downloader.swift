@@ -83,6 +83,7 @@ public final class Downloader: Sendable {
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, settings: settings, options: options)
     self.engine = engine
     // A downloader that only lists and removes renames nothing on its own.
+    if !options.startsSuspended { await engine.finishRenaming() }
     // The downloader owns this task. Runs and exchanges have tasks of their own, for whose ends it waits.
     loop = options.executors.start {
       await engine.run()

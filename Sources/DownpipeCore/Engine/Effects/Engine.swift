@@ -226,8 +226,9 @@ actor Engine {
     hub.finish()
     for stop in observerStops { stop.stop(()) }
     context.giveUpWatchers()
-    let hasErrands = state.errands.count > 0 && !state.mode.errandsAreGivenUp
-    state.mode.errandsAreGivenUp = true
+    let hasErrands =
+      state.errands.count > 0 && !context.areErrandsGivenUp.exchange(true, ordering: .relaxed)
+    context.areErrandsGivenUp.store(true, ordering: .relaxed)
     context.mailbox.wake(forTurn: false)
     let runs = state.slots.runs.values.map { run in
       // Without a slot, its work has ended, and its outcome is to be saved.

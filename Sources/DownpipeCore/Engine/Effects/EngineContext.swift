@@ -27,10 +27,11 @@ final class EngineContext: Sendable {
   let companions = CompanionCache()
   let refusedCopies = RefusedCopies()
   let onErrand = DownloadsOnErrand()
-  /// The first numbers of the deletions that commands carry out.
-  let deletions = Mutex<Set<Int64>>([])
+  let deletions = Deletions()
   /// Whether errands end early, because the downloader stops.
   let stopsErrands = Atomic(false)
+  /// Whether the shutdown does not wait for errands any longer.
+  let areErrandsGivenUp = Atomic(false)
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   /// Completed when all work has ended, and the ledger is closed.

@@ -148,8 +148,8 @@ extension EngineState {
       return nil
     case .job(let job):
       return Job(job) { state, instant, decision in state.decide(decision, of: number, at: instant) }
-    case .errand(let ids, let errand):
-      commands.waitForErrand(number)
+    case .errand(let ids, let isLast, let errand):
+      commands.waitForErrand(number, isLast: isLast)
       begin(Errand(command: number, ids: ids, perform: errand))
       return nil
     }
@@ -190,6 +190,7 @@ extension EngineState {
       case .success(let count):
         guard count > 0 else { break }
         (state.mode.mayLease, state.reasons.isUrgent) = (true, true)
+        state.mode.mustTidy = true
         state.tidy()
       case .failure(let error):
         state.mode.mustReclaim = true

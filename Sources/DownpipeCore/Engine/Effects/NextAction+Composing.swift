@@ -1,4 +1,15 @@
 extension NextAction {
+  /// It is over when errands have ended: with the first of their errors, or with a value.
+  static func over(_ value: Value, after ends: [Completion]) -> NextAction {
+    guard !ends.isEmpty else { return .over(value) }
+    return .errand(for: [], isLast: true) { _, _ in
+      var failure: (any Error)?
+      for end in ends { do { try await end.waitThroughCancellation() } catch { failure = failure ?? error } }
+      if let failure { throw failure }
+      return { _, _ in .over(value) }
+    }
+  }
+
   /// What comes next if something else follows when this is over.
   func then<Other>(
     _ next: @escaping @Sendable (inout EngineState, EngineState.Instant, Value) throws -> NextAction<Other>
@@ -12,7 +23,7 @@ extension NextAction {
         let decision = try await job(context, &changes)
         return { try decision(&$0, $1).then(next) }
       }
-    case .errand(let ids, let errand):
+    case .errand(let ids, _, let errand):
       .errand(for: ids) { context, changes in
         let decision = try await errand(context, &changes)
         return { try decision(&$0, $1).then(next) }
@@ -31,7 +42,8 @@ extension AnyDecision {
         case .wait(let runs, let comesBeforeLeases, let then):
           return .wait(for: runs, comesBeforeLeases: comesBeforeLeases, then: AnyDecision(then, answer))
         case .job(let job): return .job { await AnyDecision(of: job, $0, &$1, answer) }
-        case .errand(let ids, let errand): return .errand(for: ids) { await AnyDecision(of: errand, $0, &$1, answer) }
+        case .errand(let ids, let isLast, let errand):
+          return .errand(for: ids, isLast: isLast) { await AnyDecision(of: errand, $0, &$1, answer) }
         }
       } catch {
         return .over { answer(.failure(error)) }

@@ -9,6 +9,8 @@ final class RemovedDownloads: Sendable {
     /// The requests of watched downloads; of those that are not watched individually, a bounded number.
     fileprivate(set) var watched: [DownloadRequest] = []
     fileprivate(set) var count = 0
+    /// Those whose files are to be deleted, at most 10,000.
+    fileprivate(set) var withFiles: Set<DownloadID> = []
     /// Those that are not removed, because a rename comes first.
     fileprivate(set) var unsettled: [DownloadID] = []
   }
@@ -22,10 +24,13 @@ final class RemovedDownloads: Sendable {
 
   func noteUnsettled(_ id: DownloadID) { state.withLock { $0.unsettled.append(id) } }
 
-  func note(_ record: DownloadRecord) {
+  func note(_ record: DownloadRecord, hasFiles: Bool) {
     state.withLock { state in
       state.count += 1
-      if state.ids.count < LedgerBulkResult.mostIDs { state.ids.append(record.id) }
+      if state.ids.count < LedgerBulkResult.mostIDs {
+        state.ids.append(record.id)
+        if hasFiles { state.withFiles.insert(record.id) }
+      }
       let isWatched =
         hub.isFollowed(record.id) || (state.watched.count < LedgerBulkResult.mostIDs && hub.isWatched(record.id))
       if isWatched { state.watched.append(record.request) }

@@ -56,7 +56,7 @@ extension Run {
   }
 
   /// The outcome of a stopped run.
-  private func stopped(for reason: StopReason) async -> Outcome {
+  func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)
@@ -101,6 +101,11 @@ extension Run {
       try await process(&file)
       await file.following?.end()
       let artifact = try await publish(file)
+      guard await isKept(artifact) else {
+        file.lastSeenBy = storageName
+        throw DownloadError(
+          .storage, "the file was deleted with a removed download at the same place", stage: storageName)
+      }
       await removeEarlierArtifact(unlessAt: artifact)
       // The partial and the workspace are no longer needed. They are deleted before the download is recorded as
       // finished, because a finished download is not visited again. The partial is closed before: not every storage
@@ -165,7 +170,17 @@ extension Run {
       return record.request
     }
     guard let request else { return nil }
-    return try await located(storageName) { try await storage.existing(for: request) }
+    let artifact = try await located(storageName) { try await storage.existing(for: request) }
+    guard let artifact, await isKept(artifact) else { return nil }
+    return artifact
+  }
+
+  /// Whether a file that has been published or found is there. From now on no deletion takes it for that of a removed download.
+  private func isKept(_ artifact: Artifact) async -> Bool {
+    guard let path = artifact.path.map(storage.storedPath(for:)), await context.deletions.keep(path) else {
+      return true
+    }
+    return await storage.contains(artifact)
   }
 
   /// The complete bytes, from an earlier run or a transfer; `nil` if a refreshed file has not changed.

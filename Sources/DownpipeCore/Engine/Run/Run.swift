@@ -122,11 +122,16 @@ final class Run: Sendable {
   func start(after earlier: Run? = nil) {
     let task = context.executors.start { [self] in
       await earlier?.waitForEnd()
-      // Its disk may not answer: a run that is stopped does not wait.
-      if (try? await context.onErrand.wait(for: id)) == true { await readAgain() }
-      // The wait is over: watchers measure it, and the time until the reply.
-      if stopReason == nil { announce(state: .transferring) }
-      let outcome = await work()
+      let outcome: Outcome
+      do {
+        if try await context.onErrand.wait(for: id) { await readAgain() }
+        // The wait is over: watchers measure it, and the time until the reply.
+        if stopReason == nil { announce(state: .transferring) }
+        outcome = await work()
+      } catch {
+        // The disk may not answer.
+        outcome = await stopped(for: stopReason ?? .shutdown)
+      }
       if outcome.isOutOfRoom {
         let room = await context.availableBytes()
         state.withLock { $0.roomAtFailure = room }
@@ -193,12 +198,18 @@ final class Run: Sendable {
   /// Whether the run has ended, and nothing more of it reaches the ledger.
   var isOver: Bool { ending.value }
 
-  /// Reads the record again, which an errand may have changed since the lease.
+  /// Takes over what an errand may have changed in the record since the lease.
   private func readAgain() async {
     guard let present = try? await context.store.record(id), present.generation == key.generation,
       present.owner == context.store.owner
     else { return }
-    state.withLock { ($0.record, $0.request) = (present, present.request) }
+    state.withLock { state in
+      // A command may have changed the request meanwhile.
+      state.record.request = state.record.request.takingOver(present.request, since: state.request)
+      state.request = present.request
+      (state.record.steps, state.record.refreshing) = (present.steps, present.refreshing)
+      (state.record.earlierArtifact, state.record.leftArtifacts) = (present.earlierArtifact, present.leftArtifacts)
+    }
   }
 
   /// Returns when the run has ended, which is after its outcome was saved.

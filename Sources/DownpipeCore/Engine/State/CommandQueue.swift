@@ -125,7 +125,8 @@ struct CommandQueue: Sendable {
   private func earlier(than command: Pending, hasRun: (DownloadID) -> Bool) -> Int? {
     guard let ids = command.ids else {
       // It does not wait for disks, which may not answer.
-      return last(before: command.number) { !hasRun($0) && !errandHolds($1) }
+      let held = heldByErrands(before: command.number)
+      return last(before: command.number) { !hasRun($0) && !held.contains($1.number) }
     }
     // It concerns none.
     if ids.isEmpty { return nil }
@@ -147,9 +148,14 @@ struct CommandQueue: Sendable {
   }
 
   /// Lets a command wait for the end of an errand.
-  mutating func waitForErrand(_ number: Int) {
+  /// - Parameter isLast: Whether it is over then: those that have waited for it take their turns.
+  mutating func waitForErrand(_ number: Int, isLast: Bool) {
     pending[number]?.isOnErrand = true
     pending[number]?.hasStopped = true
+    if isLast, let command = pending[number] {
+      unlist(command)
+      narrow(number, to: [])
+    }
     if pending[number]?.isCancelled == true { _ = giveUp(number) }
   }
 
@@ -185,17 +191,22 @@ struct CommandQueue: Sendable {
   mutating func end(_ number: Int) -> Bool {
     guard let ended = pending.removeValue(forKey: number) else { return false }
     waiting.remove(number)
+    unlist(ended)
+    unblock(number)
+    return !ended.isAnswered
+  }
+
+  /// Removes a command from the lists of those that concern downloads.
+  private mutating func unlist(_ command: Pending) {
     func remove(from list: inout [Int]) {
-      let index = Self.count(of: list, below: number)
-      if index < list.count, list[index] == number { list.remove(at: index) }
+      let index = Self.count(of: list, below: command.number)
+      if index < list.count, list[index] == command.number { list.remove(at: index) }
     }
     remove(from: &wide)
-    if let id = ended.ids?.first, numbers[id] != nil {
+    if let id = command.ids?.first, numbers[id] != nil {
       remove(from: &numbers[id, default: []])
       if numbers[id]?.isEmpty == true { numbers[id] = nil }
     }
-    unblock(number)
-    return !ended.isAnswered
   }
 
   private mutating func unblock(_ number: Int) {
@@ -299,9 +310,14 @@ struct CommandQueue: Sendable {
     return range.lowerBound
   }
 
-  /// Whether a command is on an errand, or waits for one that is.
-  private func errandHolds(_ command: Pending) -> Bool {
-    command.isOnErrand || command.blocker.flatMap { pending[$0] }.map(errandHolds) == true
+  /// The commands that are on errands, or wait for one that is.
+  private func heldByErrands(before number: Int) -> Set<Int> {
+    guard pending.values.contains(where: \.isOnErrand) else { return [] }
+    // Each waits for an earlier one.
+    return pending.values.filter { $0.number < number }.sorted { $0.number < $1.number }.reduce(into: []) {
+      held, command in
+      if command.isOnErrand || command.blocker.map(held.contains) == true { held.insert(command.number) }
+    }
   }
 
   /// The last one of the earlier commands that concern all downloads, or one for which a condition is true.

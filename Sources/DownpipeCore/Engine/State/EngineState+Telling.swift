@@ -94,6 +94,7 @@ extension EngineState {
     if changes.mustLookAgain { lookAgainAtLedger() }
     if changes.mayLease { mode.mayLease = true }
     if changes.mayHaveDelayed { waits.mayHaveDelayed = true }
+    if changes.mustTidy { mode.mustTidy = true }
     if changes.mustFinishRenaming { mode.mustFinishRenaming = true }
     if changes.mustRest { restLedger() }
   }

@@ -51,10 +51,8 @@ struct EngineState: Sendable {
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
-    /// Whether the shutdown does not wait for errands any longer.
-    var errandsAreGivenUp = false
-    /// Whether what others have left on the disk was looked for.
-    var hasTidied = false
+    /// Whether ended processes may have left something on the disk.
+    var mustTidy = true
     /// Whether the ledger ranks by the pipeline's policy, or has done so by an earlier one.
     var isRanked: Bool
     /// Whether progress is reported and leases are renewed.
@@ -97,7 +95,7 @@ struct EngineState: Sendable {
     mode = Mode(
       isSuspended: startsSuspended,
       // Otherwise this was done before.
-      isRanked: !startsSuspended, mustFinishRenaming: !startsSuspended)
+      isRanked: !startsSuspended)
     self.context = context
   }
 
@@ -120,9 +118,7 @@ struct EngineState: Sendable {
     case .lookedForOthers(let mayMatter): endLook(mayMatter: mayMatter, at: instant)
     case .maintained:
       set(.lease, after: context.options.lease, at: instant)
-      // At the start, and then after the end of another owner.
-      if !mode.hasTidied { tidy() }
-      mode.hasTidied = true
+      tidy()
     case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn, at: instant)
     }
   }
@@ -147,7 +143,7 @@ struct EngineState: Sendable {
   /// Whether everything has ended.
   var isOver: Bool {
     mode.isStopping && !mode.isTakingTurn && !slots.hasRuns && outbox.isEmpty
-      && (errands.count == 0 || mode.errandsAreGivenUp)
+      && (errands.count == 0 || context.areErrandsGivenUp.load(ordering: .relaxed))
   }
 
   // MARK: News

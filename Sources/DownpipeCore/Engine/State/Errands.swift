@@ -48,11 +48,6 @@ extension EngineState {
       })
   }
 
-  /// Decides when the errands of a download have ended, if it has any.
-  func afterErrands<Value>(of id: DownloadID, _ next: @escaping Decision<Value>) -> NextAction<Value> {
-    errands.ends[id] == nil ? .wait(for: [], then: next) : .errand(for: [id]) { _, _ in next }
-  }
-
   /// - Parameters:
   ///   - decision: What its command decides next.
   ///   - changes: What it has changed in the ledger.

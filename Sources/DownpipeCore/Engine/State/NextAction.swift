@@ -10,7 +10,11 @@ enum NextAction<Value: Sendable>: Sendable {
   case job(@Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
   /// A disk is asked, which may not answer; then it decides again, in a later turn. Turns go on meanwhile; errands and runs of
   /// these downloads wait for it.
-  case errand(for: Set<DownloadID>, @Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
+  ///
+  /// - Parameter isLast: Whether it is over then, so that no later command has to wait.
+  case errand(
+    for: Set<DownloadID>, isLast: Bool = false,
+    @Sendable (EngineContext, inout Changes) async throws -> Decision<Value>)
 }
 
 /// Decides what a command does next, in one step of the state.
@@ -46,6 +50,8 @@ struct Changes: Sendable {
   var mayHaveDelayed = false
   /// Whether the ledger has failed, and rests.
   var mustRest = false
+  /// Whether what ended processes have left could not be deleted.
+  var mustTidy = false
   /// Whether a file was renamed without the ledger's knowledge.
   var mustFinishRenaming = false
 }
@@ -59,7 +65,7 @@ struct AnyDecision: Sendable {
     case over(Answer)
     case wait(for: [Run], comesBeforeLeases: Bool, then: AnyDecision)
     case job(@Sendable (EngineContext, inout Changes) async -> AnyDecision)
-    case errand(for: Set<DownloadID>, @Sendable (EngineContext, inout Changes) async -> AnyDecision)
+    case errand(for: Set<DownloadID>, isLast: Bool, @Sendable (EngineContext, inout Changes) async -> AnyDecision)
   }
 
   let decide: @Sendable (inout EngineState, EngineState.Instant) -> AnyNextAction

@@ -44,7 +44,7 @@ extension EngineState {
         return .wait(for: [run], comesBeforeLeases: command.stopReason == nil) { state, _ in
           guard command.isDone(by: run) else { return state.apply(command, to: id, after: nil) }
           // Its bytes may have to be deleted.
-          return state.afterErrands(of: id) { _, _ in .over(true) }
+          return .over(true, after: state.errands.ends[id].map { [$0] } ?? [])
         }
       }
     }
@@ -54,20 +54,12 @@ extension EngineState {
       // An earlier command may have taken its turn after the end of the run.
       let isDone = stopped.map(command.isDone) == true || result.count > 0
       return { state, _ in
-        command.event == .cancel
-          ? state.deletePartials(ofCancelled: result.ids) { _, _ in .over(isDone) } : .over(isDone)
+        guard command.event == .cancel, state.slots.runs[id] == nil else { return .over(isDone) }
+        return .errand(for: [id], isLast: true) { context, _ in
+          await context.deletePartials(ofCancelled: result.ids)
+          return { _, _ in .over(isDone) }
+        }
       }
-    }
-  }
-
-  /// Deletes the partials of cancelled downloads that have no runs, on an errand.
-  func deletePartials<Value>(
-    ofCancelled ids: [DownloadID], then next: @escaping Decision<Value>
-  ) -> NextAction<Value> {
-    let idle = ids.filter { slots.runs[$0] == nil }
-    return .errand(for: Set(idle)) { context, _ in
-      await context.deletePartials(ofCancelled: idle)
-      return next
     }
   }
 }
@@ -91,11 +83,15 @@ extension EngineContext {
   }
 
   /// Deletes the partials of downloads if they are cancelled.
-  func deletePartials(ofCancelled ids: [DownloadID]) async {
+  /// - Parameter end: Called after each.
+  func deletePartials(ofCancelled ids: [DownloadID], _ end: (DownloadID) -> Void = { _ in }) async {
     for start in stride(from: 0, to: ids.count, by: Self.page) {
       let page = Array(ids[start..<min(start + Self.page, ids.count)])
-      for record in (try? await store.records(of: page)) ?? [] where record.phase == .cancelled {
-        try? await storage.removePartials(record.partialKeys)
+      let found = (try? await store.records(of: page)) ?? []
+      let cancelled = Dictionary(found.filter { $0.phase == .cancelled }.map { ($0.id, $0) }) { $1 }
+      for id in page {
+        if let record = cancelled[id] { try? await storage.removePartials(record.partialKeys) }
+        end(id)
       }
     }
   }

@@ -34,9 +34,11 @@ extension Engine {
 extension EngineState {
   /// Applies an event to the downloads of a selection that do not run, and stops runs: all of them, but those that earlier
   /// commands concern in a later turn. It waits, too, for those that have ended but are not saved.
-  /// - Parameter earlier: The number of downloads that earlier turns of the command have changed.
+  /// - Parameters:
+  ///   - earlier: The number of downloads that earlier turns of the command have changed.
+  ///   - deletions: The ends of the errands that it has begun.
   mutating func apply(
-    _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: Int
+    _ command: LifecycleCommand, to selection: LedgerSelection, after earlier: Int, _ deletions: [Completion] = []
   ) -> NextAction<Int> {
     let runs = slots.runs(in: selection)
     let contested = commands.contested(runs, by: turn.command)
@@ -47,31 +49,44 @@ extension EngineState {
     return .job { context, changes in
       // The ledger comes first: if it fails, no run is stopped.
       let result = try await context.transition(idle, command.event, &changes)
-      let cancelled = command.event == .cancel ? result.ids : []
-      return { state, instant in
+      return { state, _ in
         let own = awaited.filter { !contested.contains($0.id) }
         if let reason = command.stopReason { for run in own { state.stop(run, reason) } }
-        state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id) + cancelled))
-        let next: Decision<Int> = { state, _ in
-          state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
-          return .wait(for: own) { state, _ in
-            // The first ones are for earlier commands to end, others have ended for another reason.
-            let rest = awaited.filter { contested.contains($0.id) || !command.isDoneAmongMany(by: $0) }.map(\.id)
-            let count = earlier + result.count + awaited.count - rest.count
-            return rest.isEmpty ? .over(count) : state.apply(command, to: .ids(rest.sorted()), after: count)
-          }
+        var deletions = deletions
+        if command.event == .cancel, result.count > 0 {
+          deletions.append(state.beginDeletingPartials(ofCancelled: result, selection))
         }
-        guard !cancelled.isEmpty else { return try next(&state, instant) }
-        guard result.count > cancelled.count, case .matching(let filter) = selection else {
-          return state.deletePartials(ofCancelled: cancelled, then: next)
-        }
-        // The ledger has not named all of them.
-        return .errand(for: Set(cancelled)) { context, _ in
-          try await context.deletePartials(ofCancelled: filter)
-          return next
+        state.commands.narrow(state.turn.command, to: Set(awaited.map(\.id)))
+        return .wait(for: own) { [deletions] state, _ in
+          // The first ones are for earlier commands to end, others have ended for another reason.
+          let rest = awaited.filter { contested.contains($0.id) || !command.isDoneAmongMany(by: $0) }.map(\.id)
+          let count = earlier + result.count + awaited.count - rest.count
+          return rest.isEmpty
+            ? .over(count, after: deletions) : state.apply(command, to: .ids(rest.sorted()), after: count, deletions)
         }
       }
     }
+  }
+
+  /// Begins to delete the partials of cancelled downloads, also if the command fails. Their runs wait, each until its
+  /// partial is deleted.
+  private mutating func beginDeletingPartials(
+    ofCancelled result: LedgerBulkResult, _ selection: LedgerSelection
+  ) -> Completion {
+    let (end, ids) = (Completion(), result.ids.filter { slots.runs[$0] == nil })
+    context.onErrand.begin(Set(ids))
+    begin(
+      Errand(ids: []) { context, _ in
+        await context.deletePartials(ofCancelled: ids) { context.onErrand.end([$0]) }
+        end.complete(
+          await Result {
+            // The ledger has not named all of them.
+            guard result.count > result.ids.count, case .matching(let filter) = selection else { return }
+            try await context.deletePartials(ofCancelled: filter)
+          })
+        return nil
+      })
+    return end
   }
 
   /// - Parameter earlier: The number of downloads that earlier turns of the command have changed.
@@ -104,10 +119,9 @@ extension EngineState {
       return { state, _ in
         state.takeOverChanges(records, since: before)
         state.commands.narrow(state.turn.command, to: contested)
-        guard !contested.isEmpty else { return .over(earlier + result.count) }
-        return .wait(for: []) { state, _ in
-          state.change(.ids(contested.sorted()), change, after: earlier + result.count)
-        }
+        let count = earlier + result.count
+        guard !contested.isEmpty else { return .over(count) }
+        return .wait(for: []) { state, _ in state.change(.ids(contested.sorted()), change, after: count) }
       }
     }
   }

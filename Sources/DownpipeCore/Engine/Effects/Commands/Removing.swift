@@ -2,9 +2,9 @@ internal import Synchronization
 
 // Removing downloads.
 //
-// The records go in one transaction, which also writes what they leave on disk into the ledger. The command deletes that
-// before it ends, on an errand: what was added later may have to be published at the same place. What it could not delete,
-// because the process has ended, is deleted when a downloader of the same storage starts.
+// The records go in one transaction, which also writes what they leave on disk into the ledger. An errand deletes that at once,
+// and the command waits for its end: what was added later may have to be published at the same place. What it could not
+// delete, because the process has ended, is deleted when a downloader of the same storage starts.
 extension Engine {
   /// Removes a download after stopping its run.
   nonisolated func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
@@ -35,8 +35,16 @@ struct Removal: Sendable {
   var settled: Set<DownloadID> = []
   /// The number of removed downloads.
   var count = 0
-  /// The numbers of what they have left.
-  var deletions: [ClosedRange<Int64>] = []
+  /// The ends of the errands that delete what they have left.
+  var deletions: [Completion] = []
+
+  /// What removed downloads have left.
+  struct Left {
+    /// The numbers under which the ledger keeps it.
+    let numbers: ClosedRange<Int64>
+    /// Downloads that are held (``DownloadsOnErrand``) until their files are deleted. Of many, the others follow page by page.
+    var held: Set<DownloadID> = []
+  }
 
   /// The files to delete with a record.
   func artifacts(of record: DownloadRecord) -> [StoredArtifact] {
@@ -57,13 +65,15 @@ extension EngineState {
     return .job { context, changes in
       var removal = removal
       // The ledger comes first: if it fails, no run is stopped.
-      let unsettled = try await context.remove(idle, except: running, onErrand, &removal, &changes)
+      let (left, unsettled) = try await context.remove(idle, except: running, onErrand, &removal, &changes)
       return { [removal] state, _ in
+        var removal = removal
+        if let left { removal.deletions.append(state.beginDeleting(left)) }
         for run in runs { state.stop(run, .remove) }
         let rest = Set(runs.map(\.id) + unsettled)
         if case .matching = selection { state.commands.narrow(state.turn.command, to: rest) }
-        return .wait(for: runs) { state, _ in
-          guard !rest.isEmpty else { return removal.deleting() }
+        return .wait(for: runs) { [removal] state, _ in
+          guard !rest.isEmpty else { return .over(removal.count, after: removal.deletions) }
           var removal = removal
           removal.ended += runs
           removal.settled.formUnion(unsettled)
@@ -78,41 +88,40 @@ extension EngineState {
     }
   }
 
-  /// Begins to delete what downloads have left that were removed in processes that have ended.
-  mutating func tidy() {
-    guard !mode.isStopping else { return }
+  /// Begins to delete what removed downloads have left, also if the command fails.
+  private mutating func beginDeleting(_ left: Removal.Left) -> Completion {
+    let end = Completion()
     begin(
       Errand(ids: []) { context, _ in
-        await context.tidy()
+        end.complete(await Result { try await context.delete(left) })
+        context.deletions.end(left.numbers.lowerBound)
+        return nil
+      })
+    return end
+  }
+
+  /// Begins to delete what downloads have left that were removed in processes that have ended, if that is due. A downloader
+  /// that only lists deletes nothing.
+  mutating func tidy() {
+    guard mode.mustTidy, !mode.isSuspended, !mode.isStopping else { return }
+    mode.mustTidy = false
+    begin(
+      Errand(ids: []) { context, changes in
+        // Otherwise later.
+        do { try await context.tidy() } catch { changes.mustTidy = true }
         return nil
       })
   }
 }
 
-extension Removal {
-  /// Deletes what the downloads have left.
-  fileprivate func deleting() -> NextAction<Int> {
-    guard !deletions.isEmpty else { return .over(count) }
-    return .errand(for: []) { context, _ in
-      var failure: (any Error)?
-      for numbers in deletions {
-        do { try await context.delete(numbers) } catch { failure = failure ?? error }
-        context.deletions.withLock { _ = $0.remove(numbers.lowerBound) }
-      }
-      if let failure { throw failure }
-      return { _, _ in .over(count) }
-    }
-  }
-}
-
 extension EngineContext {
   /// Removes records of this location in a turn, but for those of downloads that other owners run.
-  /// - Returns: The downloads that are not removed yet, because errands come first.
+  /// - Returns: What they have left, and the downloads that are not removed yet, because errands come first.
   fileprivate func remove(
     _ selection: LedgerSelection, except running: Set<DownloadID>, _ busy: Set<DownloadID>, _ removal: inout Removal,
     _ changes: inout Changes
-  ) async throws -> [DownloadID] {
-    if case .ids(let ids) = selection, ids.isEmpty { return [] }
+  ) async throws -> (left: Removal.Left?, unsettled: [DownloadID]) {
+    if case .ids(let ids) = selection, ids.isEmpty { return (nil, []) }
     var attempts: [RemovedDownloads] = []
     let result: LedgerRemoval
     do {
@@ -129,8 +138,10 @@ extension EngineContext {
               removed.noteUnsettled(record.id)
               return nil
             }
-            removed.note(record)
-            return LedgerDeletion(record, removal.artifacts(of: record), at: location)
+            let artifacts = removal.artifacts(of: record)
+            removed.note(record, hasFiles: !artifacts.isEmpty)
+            self.deletions.drop(artifacts)
+            return LedgerDeletion(record, artifacts, at: location)
           })
       }
     } catch {
@@ -143,51 +154,65 @@ extension EngineContext {
     let told = removed.ids + removed.unsettled
     changes.ids += Set(removal.ended.map(\.id)).subtracting(told).sorted()
     removal.count += result.count
-    if let numbers = result.deletions {
-      removal.deletions.append(numbers)
-      deletions.withLock { _ = $0.insert(numbers.lowerBound) }
-    }
     changes.removed.append(removed)
-    return removed.unsettled
+    let left = result.deletions.map { Removal.Left(numbers: $0, held: removed.withFiles) }
+    if let left {
+      deletions.begin(left.numbers.lowerBound)
+      onErrand.begin(left.held)
+    }
+    return (left, removed.unsettled)
   }
 
-  /// Deletes what removed downloads have left, a page at a time. What cannot be deleted is tried again by the next start.
+  /// Deletes what removed downloads have left, some at a time. What cannot be deleted is tried again by the next start.
   /// - Parameter sparesClaimed: Whether files stay that other downloads have by now.
-  /// - Throws: The first error, after everything else has been deleted, and `.shutDown`.
-  fileprivate func delete(_ numbers: ClosedRange<Int64>, sparingClaimed sparesClaimed: Bool = false) async throws {
-    var (failure, first): ((any Error)?, Int64) = (nil, numbers.lowerBound)
-    while first <= numbers.upperBound {
-      let page = try await store.deletions(at: storage.location, in: first...numbers.upperBound, limit: Self.page)
+  /// - Throws: Errors of the ledger, `.shutDown`, and, unless they stay, the first error of a file, after everything else has
+  ///   been deleted.
+  fileprivate func delete(_ left: Removal.Left, sparingClaimed sparesClaimed: Bool = false) async throws {
+    var (failure, first): ((any Error)?, Int64) = (nil, left.numbers.lowerBound)
+    // If an id is added again, it waits until the file at the path, which may be its own, has been deleted.
+    var held = left.held
+    defer { onErrand.end(held) }
+    while first <= left.numbers.upperBound {
+      // Each time that files are spared, all records are read.
+      let limit = sparesClaimed ? 10 * Self.page : Self.page
+      let page = try await store.deletions(at: storage.location, in: first...left.numbers.upperBound, limit: limit)
       guard let last = page.last else { break }
       let withFiles = page.filter { !$0.artifacts.isEmpty }
       let claimed =
         sparesClaimed ? try await paths(claimedAmong: Set(withFiles.flatMap(\.artifacts).compactMap(\.path))) : []
-      let ids = Set(withFiles.map(\.id))
-      onErrand.begin(ids)
-      defer { onErrand.end(ids) }
-      // If an id was added again, the file at the path may be the new one. From now on it waits.
-      let known = ids.isEmpty ? [] : Set(try await store.records(of: ids.sorted()).map(\.id))
+      let late = Set(withFiles.map(\.id)).subtracting(held)
+      onErrand.begin(late)
+      held.formUnion(late)
+      // Of those that were added again before, the file at the path may be the new one.
+      let known = late.isEmpty ? [] : Set(try await store.records(of: late.sorted()).map(\.id))
       var deleted: [Int64] = []
-      for left in page {
+      for left in page where left.isReadable {
+        // The disk may have answered after the end of the downloader.
+        if areErrandsGivenUp.load(ordering: .relaxed) { break }
         do {
           try await storage.removePartials(left.partialKeys)
           for stored in left.artifacts where !known.contains(left.id) && stored.path.map(claimed.contains) != true {
-            try await storage.remove(stored)
+            // One that this storage may not touch is left for another one.
+            _ = try storage.artifact(from: stored)
+            try await deletions.delete(stored.path) { try await storage.remove(stored) }
           }
           deleted.append(left.number)
         } catch { failure = failure ?? error }
+        if let done = held.remove(left.id) { onErrand.end([done]) }
       }
       try await store.forget(deletions: deleted)
+      if page.count == limit, stopsErrands.load(ordering: .relaxed) { throw DownloadError.shutDown }
       first = last.number + 1
-      if page.count == Self.page, stopsErrands.load(ordering: .relaxed) { throw DownloadError.shutDown }
     }
-    if let failure { throw failure }
+    if let failure, !sparesClaimed { throw failure }
   }
 
   /// Deletes what downloads have left that were removed in processes that have ended.
-  fileprivate func tidy() async {
-    let first = deletions.withLock { $0.min() } ?? .max
-    try? await delete(.min...first - 1, sparingClaimed: true)
+  fileprivate func tidy() async throws {
+    let first = deletions.first ?? .max
+    deletions.begin(.max)
+    defer { deletions.end(.max) }
+    try await delete(Removal.Left(numbers: .min...first - 1), sparingClaimed: true)
   }
 }
 

@@ -8,6 +8,19 @@ extension Engine {
   }
 }
 
+extension Engine {
+  /// Finishes interrupted renames before the loop begins: the paths of the files are told then.
+  func finishRenaming() async {
+    var changes = Changes()
+    do {
+      for record in try await store.unsettledMoves() { await context.finishRenaming(of: record.id, &changes) }
+    } catch {
+      changes.mustFinishRenaming = true
+    }
+    decide { [changes] state, _ in state.note(changes) }
+  }
+}
+
 extension EngineState {
   fileprivate mutating func rename(_ id: DownloadID, to name: String) -> NextAction<DownloadStatus> {
     .job { [isRunning = slots.runs[id] != nil] context, _ in
@@ -125,6 +138,8 @@ extension EngineContext {
   /// the record is unchanged.
   func finishRenaming(of id: DownloadID, _ changes: inout Changes) async {
     let found: DownloadRecord?
+    // Where the disk cannot be reached, the next start tries again.
+    do { _ = try storage.location } catch { return }
     do { found = try await record(id) } catch { return (changes.mustFinishRenaming, changes.mustRest) = (true, true) }
     guard let record = found, record.isBeingRenamed, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
       let stored = record.steps.artifact, let artifact = try? storage.artifact(from: stored)

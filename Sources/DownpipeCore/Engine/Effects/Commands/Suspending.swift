@@ -45,5 +45,6 @@ extension EngineState {
   mutating func unsuspend() {
     (mode.isSuspended, mode.mayLease, mode.mustTakeTurn) = (false, true, true)
     reasons.isUrgent = true
+    tidy()
   }
 }
