@@ -33,12 +33,12 @@ extension EndToEnd {
 
       deinit { close(reader) }
 
-      /// Returns once the pipe was full twice in a row: the writer waits.
+      /// Returns once there is no room for another line, of which none is longer than a kilobyte: the writer waits.
       func waitUntilFull() async {
         await withCheckedContinuation { continuation in
           Thread.detachNewThread { [reader] in
             var count: Int32 = 0
-            while ioctl(reader, UInt(FIONREAD), &count) == 0, count < 4096 { usleep(1000) }
+            while ioctl(reader, UInt(FIONREAD), &count) == 0, count <= 3 << 10 { usleep(1000) }
             continuation.resume()
           }
         }
@@ -54,15 +54,15 @@ extension EndToEnd {
       }
       let folder = try TemporaryFolder()
       let long = String(repeating: "x", count: 100)
-      let urls = ["\(server.url("/film"))"] + (0..<100).map { "http://\(long)[\($0)" }
-      _ = try folder.write(Array(urls.joined(separator: "\n").utf8), to: "list")
+      // Given when the transfer has begun: a full pipe may hold up what the tool has not begun.
+      let list = try ChildPipe()
       let pipe = try FullPipe()
       let process = Process()
       process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         .appending(path: "downpipe")
       process.arguments =
-        ["get", "-i", folder.path("list"), "-d", folder.path("out")] + (stuck == .output ? ["--json"] : ["-q"])
-      process.standardInput = FileHandle.nullDevice
+        ["get", "-i", "-", "-d", folder.path("out")] + (stuck == .output ? ["--json"] : ["-q"])
+      process.standardInput = list.fileHandleForReading
       process.standardOutput = stuck == .output ? pipe.writer : FileHandle.nullDevice
       process.standardError = stuck == .errors ? pipe.writer : FileHandle.nullDevice
       let ending = AsyncStream<Int32>.makeStream()
@@ -73,7 +73,10 @@ extension EndToEnd {
       }
       try process.run()
       let id = process.processIdentifier
+      try list.fileHandleForWriting.write(contentsOf: Data("\(server.url("/film"))\n".utf8))
       try await server.until { $0.bytesSent >= 100_000 }
+      let invalid = (0..<100).map { "http://\(long)[\($0)\n" }
+      try list.fileHandleForWriting.write(contentsOf: Data(invalid.joined().utf8))
       await pipe.waitUntilFull()
 
       kill(id, SIGTERM)
@@ -88,8 +91,8 @@ extension EndToEnd {
       }
       #expect(status == 130)
 
-      let list = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()
-      #expect(list.toolLines.map(\.state) == ["waiting"], "the transfer stopped in good order: \(list.everything)")
+      let listed = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()
+      #expect(listed.toolLines.map(\.state) == ["waiting"], "the transfer stopped in good order: \(listed.everything)")
       held.open()
       await server.shutdown()
     }
