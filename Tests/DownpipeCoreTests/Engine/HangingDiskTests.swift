@@ -321,4 +321,23 @@ struct HangingDiskTests: EngineSuite {
     #expect(storage.published.keys.sorted() == ["found.bin"])
     await downloader.shutdown()
   }
+
+  @Test("a file that another user of the ledger has found for an id that was removed and added again stays")
+  func foundByAnother() async throws {
+    let storage = FakeStorage(onConflict: .reuse)
+    let hanging = HangingStorage(storage, .remove)
+    let first = try await downloader(hanging)
+    for id in ["hung", "found"] as [DownloadID] { _ = try await first.add(request(id)).value }
+    hanging.state.update { $0.isHanging = true }
+    let removal = Task { try await first.removeAll(deletingFiles: true) }
+    await hanging.state.wait { $0.waiting == 1 }
+    await first.setSuspended(true)
+    let second = try await downloader(storage)
+    _ = try await second.add(request("found")).value
+    hanging.state.update { $0.isHanging = false }
+    #expect(try await removal.value == 2)
+    #expect(storage.published.keys.sorted() == ["found.bin"])
+    await first.shutdown()
+    await second.shutdown()
+  }
 }

@@ -11,6 +11,8 @@ final class RemovedDownloads: Sendable {
     fileprivate(set) var count = 0
     /// Those whose files are to be deleted, at most 10,000.
     fileprivate(set) var withFiles: Set<DownloadID> = []
+    /// Paths that runs have kept (``Deletions``).
+    fileprivate(set) var kept: [String] = []
     /// Those that are not removed, because a rename comes first.
     fileprivate(set) var unsettled: [DownloadID] = []
   }
@@ -24,9 +26,11 @@ final class RemovedDownloads: Sendable {
 
   func noteUnsettled(_ id: DownloadID) { state.withLock { $0.unsettled.append(id) } }
 
-  func note(_ record: DownloadRecord, hasFiles: Bool) {
+  /// - Parameter kept: Those of its files that runs have kept.
+  func note(_ record: DownloadRecord, hasFiles: Bool, kept: [String] = []) {
     state.withLock { state in
       state.count += 1
+      state.kept += kept
       if state.ids.count < LedgerBulkResult.mostIDs {
         state.ids.append(record.id)
         if hasFiles { state.withFiles.insert(record.id) }

@@ -100,16 +100,19 @@ extension EngineContext {
     for copy in useless where !claimed.contains(copy.path) { try? await storage.remove(copy.artifact) }
   }
 
-  /// Those of some stored paths at which a download may have a file, wherever that is; but for the downloads of which
-  /// ``RefusedCopy/fate(_:)`` has judged.
-  func paths(claimedAmong paths: Set<String>) async throws -> Set<String> {
+  /// Those of some stored paths at which, or in a folder at which, a download may have a file, wherever that is; but for the
+  /// downloads of which ``RefusedCopy/fate(_:)`` has judged.
+  /// - Parameter canStop: Whether it ends when the downloader stops.
+  /// - Throws: Errors of the ledger; `.shutDown`.
+  func paths(claimedAmong paths: Set<String>, canStop: Bool = false) async throws -> Set<String> {
     var claimed: Set<String> = []
     guard !paths.isEmpty else { return claimed }
     try await forEachPage { records in
+      if canStop, stopsErrands.load(ordering: .relaxed) { throw DownloadError.shutDown }
       for record in records {
         for file in record.files {
-          guard let path = file.path, paths.contains(path), await storage.isPlace(of: file, record) else { continue }
-          claimed.insert(path)
+          let found = file.path?.withFolders.filter(paths.contains) ?? []
+          if !found.isEmpty, await storage.isPlace(of: file, record) { claimed.formUnion(found) }
         }
       }
     }

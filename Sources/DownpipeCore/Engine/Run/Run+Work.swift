@@ -177,10 +177,9 @@ extension Run {
 
   /// Whether a file that has been published or found is there. From now on no deletion takes it for that of a removed download.
   private func isKept(_ artifact: Artifact) async -> Bool {
-    guard let path = artifact.path.map(storage.storedPath(for:)), await context.deletions.keep(path) else {
-      return true
-    }
-    return await storage.contains(artifact)
+    guard let path = artifact.path.map(storage.storedPath(for:)) else { return true }
+    state.withLock { $0.place = path }
+    return await context.deletions.keep(path) ? await storage.contains(artifact) : true
   }
 
   /// The complete bytes, from an earlier run or a transfer; `nil` if a refreshed file has not changed.

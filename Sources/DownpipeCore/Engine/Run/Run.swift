@@ -52,6 +52,8 @@ final class Run: Sendable {
     var stopReason: StopReason?
     /// The files that the run has put in their final places, each as it was then.
     var placed: [Artifact] = []
+    /// The stored path of the file that was published, or found in its place.
+    var place: String?
     /// Whether the server has confirmed that the published file has not changed.
     var isUnchanged = false
     /// Whether the server was asked about the published file, and its answer was of no use.
@@ -129,7 +131,8 @@ final class Run: Sendable {
         if stopReason == nil { announce(state: .transferring) }
         outcome = await work()
       } catch {
-        // The disk may not answer.
+        // The disk may not answer. What an errand has noted stays.
+        await readAgain()
         outcome = await stopped(for: stopReason ?? .shutdown)
       }
       if outcome.isOutOfRoom {
@@ -185,6 +188,9 @@ final class Run: Sendable {
   var hasReceived: Bool { received.load(ordering: .relaxed) > bytesAtStart }
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
+
+  /// The stored path of the file that was published, or found in its place.
+  var place: String? { state.withLock { $0.place } }
 
   /// Whether stopping the run has completed a command that brings the download into a phase. A run that waits again
   /// without attempts was restarted; any other was stopped for another reason, or had failed before.

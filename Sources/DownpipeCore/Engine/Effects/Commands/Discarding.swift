@@ -24,7 +24,7 @@ extension EngineState {
         let wasStopped = ended.contains { $0.hasBeenStopped(to: .cancelled) }
         guard isChanged || event == .cancel else { return { _, _ in .over(wasStopped) } }
         return { _, _ in
-          .errand(for: [id], isLast: true) { context, changes in
+          .errand(for: [id]) { context, changes in
             let isDeleted = try await context.deleteFiles(ofDiscarded: record, &changes)
             return { _, _ in .over(isChanged || isDeleted || wasStopped) }
           }

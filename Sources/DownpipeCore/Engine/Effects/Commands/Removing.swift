@@ -92,9 +92,11 @@ extension EngineState {
   private mutating func beginDeleting(_ left: Removal.Left) -> Completion {
     let end = Completion()
     begin(
-      Errand(ids: []) { context, _ in
-        end.complete(await Result { try await context.delete(left) })
+      Errand(ids: []) { context, changes in
+        let result = await Result { try await context.delete(left) }
         context.deletions.end(left.numbers.lowerBound)
+        if case .failure = result { changes.mustTidy = true }
+        end.complete(result)
         return nil
       })
     return end
@@ -103,12 +105,17 @@ extension EngineState {
   /// Begins to delete what downloads have left that were removed in processes that have ended, if that is due. A downloader
   /// that only lists deletes nothing.
   mutating func tidy() {
-    guard mode.mustTidy, !mode.isSuspended, !mode.isStopping else { return }
+    guard mode.mustTidy, !mode.isSuspended, !mode.isStopping, context.deletions.begin(Deletions.ofOthers) else {
+      return
+    }
     mode.mustTidy = false
+    // What runs have, which the ledger may not know yet. From now on they keep it.
+    let places = Set(slots.runs.values.compactMap(\.place).flatMap(\.withFolders))
     begin(
       Errand(ids: []) { context, changes in
         // Otherwise later.
-        do { try await context.tidy() } catch { changes.mustTidy = true }
+        do { changes.mustTidy = try await !context.tidy(sparing: places) } catch { changes.mustTidy = true }
+        context.deletions.end(Deletions.ofOthers)
         return nil
       })
   }
@@ -131,7 +138,7 @@ extension EngineContext {
         attempts.append(removed)
         return try await store.remove(
           selection, number: number,
-          leaving: { record in
+          leaving: { [deletions] record in
             guard !running.contains(record.id), record.belongs(to: location) else { return nil }
             let mustWait = busy.contains(record.id) || (removal.deletesFiles && record.isBeingRenamed)
             if mustWait, !removal.settled.contains(record.id) {
@@ -139,13 +146,13 @@ extension EngineContext {
               return nil
             }
             let artifacts = removal.artifacts(of: record)
-            removed.note(record, hasFiles: !artifacts.isEmpty)
-            self.deletions.drop(artifacts)
+            removed.note(record, hasFiles: !artifacts.isEmpty, kept: deletions.kept(of: artifacts))
             return LedgerDeletion(record, artifacts, at: location)
           })
       }
     } catch {
-      changes.mustLookAgain = true
+      // It may have taken effect.
+      (changes.mustLookAgain, changes.mustTidy) = (true, true)
       changes.ids += removal.ended.map(\.id)
       throw error
     }
@@ -156,6 +163,7 @@ extension EngineContext {
     removal.count += result.count
     changes.removed.append(removed)
     let left = result.deletions.map { Removal.Left(numbers: $0, held: removed.withFiles) }
+    deletions.drop(removed.kept)
     if let left {
       deletions.begin(left.numbers.lowerBound)
       onErrand.begin(left.held)
@@ -163,56 +171,82 @@ extension EngineContext {
     return (left, removed.unsettled)
   }
 
-  /// Deletes what removed downloads have left, some at a time. What cannot be deleted is tried again by the next start.
-  /// - Parameter sparesClaimed: Whether files stay that other downloads have by now.
-  /// - Throws: Errors of the ledger, `.shutDown`, and, unless they stay, the first error of a file, after everything else has
-  ///   been deleted.
-  fileprivate func delete(_ left: Removal.Left, sparingClaimed sparesClaimed: Bool = false) async throws {
+  /// Deletes what removed downloads have left, some at a time. What cannot be deleted is tried again later.
+  /// - Parameter spared: What stays beside the files that other downloads have by now, if ended processes have left the rest:
+  ///   of commands, also those of other processes, some may still be at work.
+  /// - Throws: Errors of the ledger, `.shutDown`, and the first error of a file, after everything else has been deleted.
+  fileprivate func delete(_ left: Removal.Left, sparing spared: Set<String>? = nil) async throws {
     var (failure, first): ((any Error)?, Int64) = (nil, left.numbers.lowerBound)
     // If an id is added again, it waits until the file at the path, which may be its own, has been deleted.
     var held = left.held
     defer { onErrand.end(held) }
     while first <= left.numbers.upperBound {
       // Each time that files are spared, all records are read.
-      let limit = sparesClaimed ? 10 * Self.page : Self.page
+      let limit = spared == nil ? Self.page : 10 * Self.page
       let page = try await store.deletions(at: storage.location, in: first...left.numbers.upperBound, limit: limit)
       guard let last = page.last else { break }
       let withFiles = page.filter { !$0.artifacts.isEmpty }
-      let claimed =
-        sparesClaimed ? try await paths(claimedAmong: Set(withFiles.flatMap(\.artifacts).compactMap(\.path))) : []
       let late = Set(withFiles.map(\.id)).subtracting(held)
       onErrand.begin(late)
       held.formUnion(late)
       // Of those that were added again before, the file at the path may be the new one.
       let known = late.isEmpty ? [] : Set(try await store.records(of: late.sorted()).map(\.id))
+      var stays = spared
+      if spared != nil {
+        let candidates = Set(withFiles.flatMap(\.artifacts).compactMap(\.path))
+        stays?.formUnion(try await paths(claimedAmong: candidates, canStop: true))
+      }
       var deleted: [Int64] = []
-      for left in page where left.isReadable {
+      for entry in page where entry.isReadable {
         // The disk may have answered after the end of the downloader.
         if areErrandsGivenUp.load(ordering: .relaxed) { break }
+        if spared != nil, stopsErrands.load(ordering: .relaxed) { break }
         do {
-          try await storage.removePartials(left.partialKeys)
-          for stored in left.artifacts where !known.contains(left.id) && stored.path.map(claimed.contains) != true {
-            // One that this storage may not touch is left for another one.
-            _ = try storage.artifact(from: stored)
-            try await deletions.delete(stored.path) { try await storage.remove(stored) }
-          }
-          deleted.append(left.number)
+          let isDone = try await delete(entry, known.contains(entry.id), stays)
+          if isDone { deleted.append(entry.number) }
         } catch { failure = failure ?? error }
-        if let done = held.remove(left.id) { onErrand.end([done]) }
+        if let done = held.remove(entry.id) { onErrand.end([done]) }
       }
       try await store.forget(deletions: deleted)
-      if page.count == limit, stopsErrands.load(ordering: .relaxed) { throw DownloadError.shutDown }
+      if page.count == limit || spared != nil, stopsErrands.load(ordering: .relaxed) { throw DownloadError.shutDown }
       first = last.number + 1
     }
-    if let failure, !sparesClaimed { throw failure }
+    // Those of ended processes are tried again by the next start.
+    if let failure, spared == nil { throw failure }
+  }
+
+  /// - Parameters:
+  ///   - isKnown: Whether the download was added again, so that its files stay.
+  ///   - spared: What stays, if an ended process has left the rest.
+  /// - Returns: Whether the ledger may forget it.
+  private func delete(_ left: LedgerDeletion, _ isKnown: Bool, _ spared: Set<String>?) async throws -> Bool {
+    var isKnown = isKnown
+    if !left.artifacts.isEmpty, !isKnown, let record = try await store.record(left.id) {
+      // Its run waits, unless it is that of another process.
+      isKnown = !record.files.isEmpty || (record.owner ?? store.owner) != store.owner
+    }
+    if spared != nil, !left.artifacts.isEmpty {
+      // The command of another process may have deleted it meanwhile, or will.
+      let present = try await store.deletions(at: storage.location, in: left.number...left.number, limit: 1)
+      guard !present.isEmpty, !isKnown else { return false }
+    }
+    try await storage.removePartials(left.partialKeys)
+    for stored in left.artifacts where !isKnown {
+      if let path = stored.path, spared?.contains(path) == true { continue }
+      // One that this storage may not touch is left for another one.
+      _ = try storage.artifact(from: stored)
+      try await deletions.delete(stored.path) { try await storage.remove(stored) }
+    }
+    return true
   }
 
   /// Deletes what downloads have left that were removed in processes that have ended.
-  fileprivate func tidy() async throws {
-    let first = deletions.first ?? .max
-    deletions.begin(.max)
-    defer { deletions.end(.max) }
-    try await delete(Removal.Left(numbers: .min...first - 1), sparingClaimed: true)
+  /// - Parameter places: What the runs of this downloader have.
+  /// - Returns: Whether that was all: what commands of this downloader delete comes first.
+  fileprivate func tidy(sparing places: Set<String>) async throws -> Bool {
+    let first = deletions.first
+    try await delete(Removal.Left(numbers: .min...first - 1), sparing: places)
+    return first == Deletions.ofOthers
   }
 }
 
