@@ -226,9 +226,7 @@ actor Engine {
     hub.finish()
     for stop in observerStops { stop.stop(()) }
     context.giveUpWatchers()
-    let hasErrands =
-      state.errands.count > 0 && !context.areErrandsGivenUp.exchange(true, ordering: .relaxed)
-    context.areErrandsGivenUp.store(true, ordering: .relaxed)
+    let hasErrands = !context.areErrandsGivenUp.exchange(true, ordering: .relaxed) && state.errands.count > 0
     context.mailbox.wake(forTurn: false)
     let runs = state.slots.runs.values.map { run in
       // Without a slot, its work has ended, and its outcome is to be saved.

@@ -97,17 +97,8 @@ extension EngineContext {
     var record = record
     if record.steps.note != nil {
       // It was read before or during a rename.
-      let present = try? await mailbox.call(for: [], isContinuation: true) { [id = record.id] _ in
-        { state, _ in
-          state.afterRenaming(id) { _, _ in
-            .job { context, _ in
-              let record = try await context.store.record(id)
-              return { _, _ in .over(record) }
-            }
-          }
-        }
-      }
-      guard let present = present ?? nil, present.phase == .finished else { return nil }
+      let present = try? await mailbox.recordAfterRenaming(record.id, for: [], isContinuation: true)
+      guard let present, present.phase == .finished else { return nil }
       record = present
     }
     // An artifact in memory ends with its process and does not count as lost.

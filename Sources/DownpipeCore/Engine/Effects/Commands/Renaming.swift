@@ -53,6 +53,25 @@ extension EngineState {
   }
 }
 
+extension Mailbox {
+  /// The record of a download when an interrupted rename of its file is finished, or cannot be.
+  /// - Throws: What ``EngineContext/existing(_:)`` throws, and what a call throws.
+  func recordAfterRenaming(
+    _ id: DownloadID, for ids: Set<DownloadID>, isContinuation: Bool = false
+  ) async throws -> DownloadRecord {
+    try await call(for: ids, isContinuation: isContinuation) { _ in
+      { state, _ in
+        state.afterRenaming(id) { _, _ in
+          .job { context, _ in
+            let record = try await context.existing(id)
+            return { _, _ in .over(record) }
+          }
+        }
+      }
+    }
+  }
+}
+
 extension EngineContext {
   fileprivate func renameFile(
     of id: DownloadID, to name: String, _ changes: inout Changes

@@ -3,16 +3,7 @@ internal import Foundation
 // The files of finished downloads: whether they are still as they were downloaded.
 extension Engine {
   nonisolated func verify(_ id: DownloadID, repairing isRepairing: Bool) async throws -> Verification {
-    let record = try await context.mailbox.call(for: [id]) { _ in
-      { state, _ in
-        state.afterRenaming(id) { _, _ in
-          .job { context, _ in
-            let record = try await context.existing(id)
-            return { _, _ in .over(record) }
-          }
-        }
-      }
-    }
+    let record = try await context.mailbox.recordAfterRenaming(id, for: [id])
     guard record.phase == .finished, let stored = record.steps.artifact else {
       throw DownloadError(
         .invalidRequest, "“\(id)” has not finished: only the files of finished downloads are verified")
