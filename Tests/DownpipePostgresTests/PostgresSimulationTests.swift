@@ -56,11 +56,13 @@
       let address = try PostgresCluster.shared.get().address
       try await QueueProperties(ledger: { LastingLedger(base: PostgresLedger(address, schema: "\(DownloadID())")) }) {
         PriorityQueue(ageing: .seconds(1))
-      }.run(seeds: 0..<10)
+      }.run(seeds: 0..<LongForm.count(4, long: 20))
     }
 
-    private static let seeds: Range<UInt64> =
-      0..<(ProcessInfo.processInfo.environment["DOWNPIPE_POSTGRES_SEEDS"].flatMap { UInt64($0) } ?? 12)
+    private static let seeds: Range<UInt64> = {
+      let count = ProcessInfo.processInfo.environment["DOWNPIPE_POSTGRES_SEEDS"].flatMap { UInt64($0) }
+      return 0..<(count ?? LongForm.count(6, long: 50))
+    }()
 
     @Test("every invariant holds with a ledger at a server, also when processes are killed", arguments: [1, 2, 3])
     func invariantsHold(processes: Int) async throws {

@@ -36,11 +36,12 @@
     @Test("every invariant holds with a ledger in a file, also when the process is killed")
     func invariantsHold() async throws {
       try await withFolder { folder in
-        let report = try await simulation(in: folder).run(seeds: 0..<36)
+        let seeds: UInt64 = LongForm.count(12, long: 200)
+        let report = try await simulation(in: folder).run(seeds: 0..<seeds)
         #expect(report.crashes > 0)
         #expect(report.counts["phase: transferring → finished", default: 0] > 0)
         let files = try FileManager.default.contentsOfDirectory(atPath: folder)
-        #expect(files.count == 36 + report.repetitions)
+        #expect(files.count == Int(seeds) + report.repetitions)
       }
     }
 
