@@ -17,7 +17,8 @@ extension EndToEnd {
         products.appending(path: "Benchmark").path, arguments, environment: path.map { ["PATH": $0] } ?? [:])
     }
 
-    @Test func everyRowHasAResult() async throws {
+    @Test(.enabled(if: LongForm.isSelected, "minutes of CPU: .ci/long properties"))
+    func everyRowHasAResult() async throws {
       let folder = try TemporaryFolder()
       let names = ["--folder", folder.path("memory"), "--disk-folder", folder.path("disk")]
       let outcome = try await Self.benchmark(

@@ -4,7 +4,7 @@ import HangLimit
 import Synchronization
 import Testing
 
-/// Simulates whole downloaders: 315 seeds that are the same each time, and 35 new ones. `.ci/long simulate` has 100,000.
+/// Simulates whole downloaders: 189 seeds that are the same each time, and 21 new ones. `.ci/long simulate` has 100,000.
 ///
 /// `DOWNPIPE_SIMULATION_SEEDS` is another number of seeds in total, `DOWNPIPE_SIMULATION_SEED` a single one, and
 /// `DOWNPIPE_SIMULATION_REPORT` the path of a file for the report.
@@ -33,7 +33,7 @@ struct SeedRange: Sendable, CustomTestStringConvertible {
 
   /// The number of seeds of all ranges.
   private static var count: Int {
-    ProcessInfo.processInfo.environment["DOWNPIPE_SIMULATION_SEEDS"].flatMap(Int.init) ?? 350
+    ProcessInfo.processInfo.environment["DOWNPIPE_SIMULATION_SEEDS"].flatMap(Int.init) ?? 210
   }
 
   /// The most seeds of a range, so that the last ones do not run alone.
