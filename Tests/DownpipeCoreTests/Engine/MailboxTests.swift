@@ -12,7 +12,7 @@ struct MailboxTests {
   /// Carries out what was called.
   private func answer(_ calls: [Mailbox.CallerMessage], by fixture: RunFixture) async {
     var state = EngineState(fixture.pipeline, sessions: fixture.stages.sessions, fixture.context)
-    state.mode.mustReclaim = false
+    state.due.remove(.reclaim)
     let instant = EngineState.Instant(now: fixture.time.now, date: fixture.time.date)
     for case .call(let call) in calls { state.receive(.called(call), at: instant) }
     var next = state.nextJob(at: instant)

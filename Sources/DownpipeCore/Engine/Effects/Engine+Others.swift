@@ -13,9 +13,7 @@ extension Engine {
 
   /// Lets the next turn look for downloads that others have released, made due or changed.
   func noteChangesByOthers() {
-    state.mode.mustTakeOver = true
-    state.waits.mayHaveDelayed = true
-    state.mode.mayLease = true
+    state.due.insert([.others, .timer, .leases])
     context.mailbox.wake()
   }
 

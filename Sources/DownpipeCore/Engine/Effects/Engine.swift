@@ -312,7 +312,7 @@ actor Engine {
   private func maintain() async {
     // Own leases are renewed first: after the machine has slept they may have expired.
     if state.slots.hasRuns { await renewLeases() }
-    state.mode.mustReclaim = true
+    state.due.insert(.reclaim)
     noteChangesByOthers()
     decide { state, _ in state.removeRefusedCopies() }
     decide(.maintained)

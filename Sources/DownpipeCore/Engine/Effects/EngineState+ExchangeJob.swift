@@ -52,7 +52,7 @@ extension EngineState {
     outbox.note(changed: added.changed)
     guard !added.outcomes.isEmpty else { return }
     // Others may have waited for them.
-    (mode.mayLease, reasons.mayHaveChanged) = (true, true)
+    mayLeaseMore()
     // A run whose download was added twice in this turn takes over what the later addition has made of it.
     var latest: [DownloadID: DownloadRecord] = [:]
     for outcome in added.outcomes {
@@ -76,6 +76,6 @@ extension EngineState {
   /// Lets the turn look for the next due time if a change may have released a download that has one: there is no
   /// timer for the due time of a download that waits for others.
   mutating func noteDelay(of record: DownloadRecord) {
-    if record.isQueued, record.notBefore != nil { waits.mayHaveDelayed = true }
+    if record.isQueued, record.notBefore != nil { due.insert(.timer) }
   }
 }

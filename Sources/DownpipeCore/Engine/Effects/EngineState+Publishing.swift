@@ -40,7 +40,7 @@ extension EngineState {
   }
 
   /// Whether reasons to wait are told now.
-  var mayTellReasons: Bool { reasons.isDue(whileBusy: slots.hasRuns) && !mode.ledgerRests && !mode.isStopping }
+  var mayTellReasons: Bool { reasons.isDue(whileBusy: slots.hasRuns) && mode.ledger == .used && !mode.isStopping }
 
   /// Tells that waiting downloads may have other reasons, if that is due, and reads those that are watched by themselves.
   mutating func tellReasons() -> Job? {

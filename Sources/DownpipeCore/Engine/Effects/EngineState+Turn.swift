@@ -69,7 +69,7 @@ extension EngineState {
   private mutating func begin(_ part: TurnPart, at instant: Instant) -> Job? {
     switch part {
     case .renames: return finishRenaming()
-    case .reclaim: return mode.mustReclaim && !ledgerNeedsRest && !mode.isStopping ? reclaim() : nil
+    case .reclaim: return due.contains(.reclaim) && !ledgerNeedsRest && !mode.isStopping ? reclaim() : nil
     case .cleanedUp:
       guard !cleanedUp.isEmpty else { return nil }
       endCleanedUp()
@@ -108,7 +108,7 @@ extension EngineState {
       additions.append(addition)
       return nil
     case .command(let number):
-      let mustSettle = commands.concernsDownloads(number) && (mode.mustReclaim || outbox.failed != nil)
+      let mustSettle = commands.concernsDownloads(number) && (due.contains(.reclaim) || outbox.failed != nil)
       if mustSettle, turn.ledgerError == nil {
         turn.calls.insert(entry, at: turn.calls.startIndex)
         return settle()
@@ -128,9 +128,9 @@ extension EngineState {
   /// Finds out which downloads this owner holds, before a command changes some: it would take those of dead owners, and those
   /// that were leased in an exchange without an answer, for downloads of other processes.
   private mutating func settle() -> Job {
-    if mode.mustReclaim { return reclaim() }
+    if due.contains(.reclaim) { return reclaim() }
     selector = nil
-    (turn.isRepeated, mode.ledgerRests) = (true, false)
+    (turn.isRepeated, mode.ledger) = (true, .used)
     return perform(outbox.begin(nil))
   }
 
@@ -139,7 +139,7 @@ extension EngineState {
     switch decision.decide(&self, instant) {
     case .over(let answer):
       if commands.end(number) { turn.answers.append(answer) }
-      (mode.mayLease, reasons.mayHaveChanged) = (true, true)
+      mayLeaseMore()
       return nil
     case .wait(let runs, let comesBeforeLeases, let then):
       if commands.wait(number, for: runs, comesBeforeLeases: comesBeforeLeases, then: then) {
@@ -158,13 +158,12 @@ extension EngineState {
   // MARK: Failures
 
   private mutating func finishRenaming() -> Job? {
-    guard !ledgerNeedsRest, !mode.isStopping, mode.mustFinishRenaming else { return nil }
-    mode.mustFinishRenaming = false
+    guard !ledgerNeedsRest, !mode.isStopping, due.remove(.renames) != nil else { return nil }
     return Job { context, _ in
       try? await context.store.unsettledMoves().map(\.id)
     } then: { state, _, found in
       guard let found else {
-        state.mode.mustFinishRenaming = true
+        state.due.insert(.renames)
         state.restLedger()
         return nil
       }
@@ -182,18 +181,18 @@ extension EngineState {
 
   /// Reclaims the downloads of dead owners.
   private mutating func reclaim() -> Job {
-    mode.mustReclaim = false
+    due.remove(.reclaim)
     return Job { context, _ in
       await Result { try await context.store.reclaim(at: context.time.date) }
     } then: { state, _, result in
       switch result {
       case .success(let count):
         guard count > 0 else { break }
-        (state.mode.mayLease, state.reasons.isUrgent) = (true, true)
-        state.mode.mustTidy = true
+        state.due.insert([.leases, .deletions])
+        state.reasons.isUrgent = true
         state.tidy()
       case .failure(let error):
-        state.mode.mustReclaim = true
+        state.due.insert(.reclaim)
         state.noteFailure(error)
       }
       return nil
@@ -210,8 +209,8 @@ extension EngineState {
 
   /// Lets the ledger rest after a failure; a turn tries again after a while what has failed, unless the downloader stops.
   mutating func restLedger() {
-    mode.ledgerRests = true
-    if !mode.isStopping { mode.mustTakeTurn = true }
+    mode.restLedger()
+    if !mode.isStopping { due.insert(.turn) }
   }
 
   // MARK: Others
@@ -219,8 +218,7 @@ extension EngineState {
   /// Takes over the requests of running downloads that others have changed, and publishes the changes of those that are
   /// watched.
   private mutating func takeOverFromOthers() -> Job? {
-    guard mode.mustTakeOver, !ledgerNeedsRest else { return nil }
-    mode.mustTakeOver = false
+    guard !ledgerNeedsRest, due.remove(.others) != nil else { return nil }
     let before = slots.requests
     guard !before.isEmpty else {
       publishLater(context.hub.watchedDownloads)
@@ -230,7 +228,7 @@ extension EngineState {
       try? await context.store.records(of: Array(before.keys))
     } then: { state, _, records in
       guard let records else {
-        state.mode.mustTakeOver = true
+        state.due.insert(.others)
         state.restLedger()
         return nil
       }
@@ -251,7 +249,7 @@ extension EngineState {
       // If this fails, the downloads start at their due times.
       _ = try? await context.store.transition(.ids(ids), .becameDue, at: context.time.date)
       changes.ids += ids
-      changes.mayLease = true
+      changes.due.insert(.leases)
     } then: { _, _, _ in
       nil
     }
@@ -260,12 +258,11 @@ extension EngineState {
   /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
   private mutating func setTimer(at instant: Instant) -> Job? {
     guard !mode.isStopping else { return nil }
-    guard !mode.ledgerRests else {
+    guard mode.ledger == .used else {
       armRest(at: instant)
       return nil
     }
-    guard waits.mayHaveDelayed else { return nil }
-    waits.mayHaveDelayed = false
+    guard due.remove(.timer) != nil else { return nil }
     // The search starts at the time of the last lease, so that downloads that became due since are not missed. What is
     // due within a microsecond counts as due, as for a lease: a timer for it would fire at once, again and again.
     let start = waits.lastLook ?? instant.date.addingTimeInterval(1e-6)
@@ -278,7 +275,7 @@ extension EngineState {
         state.waits.lastLook = nil
         state.arm(due, at: instant)
       case .failure:
-        state.waits.mayHaveDelayed = true
+        state.due.insert(.timer)
         state.arm(instant.date.addingTimeInterval(1), at: instant)
       }
       return nil

@@ -11,7 +11,7 @@ extension EngineState {
       stopped = run
     }
     commands.begin(call, stopped: stopped)
-    mode.mustTakeTurn = true
+    due.insert(.turn)
   }
 
   /// Stops a run for the command that decides.
@@ -25,7 +25,7 @@ extension EngineState {
     let ids = addition.isAfterCommands ? addition.additions.map(\.request.id) : []
     // Also what is called later for its other downloads comes after it.
     if commands.concern(ids) { begin(addition, after: Set(ids)) } else { commands.append(.addition(addition)) }
-    mode.mustTakeTurn = true
+    due.insert(.turn)
   }
 
   /// Adds downloads when the earlier commands for them are over.
@@ -43,6 +43,6 @@ extension EngineState {
   mutating func cancelCall(_ number: Int) {
     commands.cancel(number)
     // Leases may have waited for it.
-    mode.mustTakeTurn = true
+    due.insert(.turn)
   }
 }

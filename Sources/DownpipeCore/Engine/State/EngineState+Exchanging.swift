@@ -11,7 +11,7 @@ extension EngineState {
       stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: instant.now))
     }
     slots.free(run)
-    mode.mayLease = true
+    due.insert(.leases)
     judgeMachine(by: run, outcome, at: instant)
     if case .notOwned = outcome { return cleanUp(run) }
     if case .published = outcome {
@@ -60,14 +60,17 @@ extension EngineState {
     let mustSave = outbox.failed != nil || !outbox.waiting.isEmpty
     guard request != nil || (mustSave && !ledgerNeedsRest) else { return nil }
     // If this exchange does not lease, the next one has to.
-    if request != nil { (mode.mayLease, mode.mayHaveQueue) = (false, true) }
-    mode.ledgerRests = false
+    if request != nil {
+      due.remove(.leases)
+      mode.mayHaveQueue = true
+    }
+    mode.ledger = .used
     return outbox.begin(request)
   }
 
   private mutating func leaseRequest(at instant: Instant) -> LeaseRequest? {
     let verdict = health.verdict(at: instant.now)
-    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll, verdict != .none,
+    guard due.contains(.leases), mode.phase == .running, !ledgerNeedsRest, !gates.isClosedForAll, verdict != .none,
       outbox.count < Self.mostUnsaved,
       // A failed exchange, which comes first, saves none of these outcomes: the ledger would hold more than the limits permit.
       outbox.failed == nil || outbox.waiting.isEmpty,
@@ -109,9 +112,9 @@ extension EngineState {
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
-      if answer.mustLease || isGivenAgain || !exchange.reopened.isEmpty { mode.mayLease = true }
+      if answer.mustLease || isGivenAgain || !exchange.reopened.isEmpty { due.insert(.leases) }
       if !answer.unsaved.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
-      if exchange.mayHaveReleasedDelayed { waits.mayHaveDelayed = true }
+      if exchange.mayHaveReleasedDelayed { due.insert(.timer) }
       // Timers are set before the states with the due times are published.
       for unsaved in answer.unsaved { arm(unsaved.run.read { $0.notBefore }, at: instant) }
       for (unsaved, isSaved) in zip(answer.unsaved, exchange.saved) {
@@ -138,8 +141,8 @@ extension EngineState {
       for unsaved in answer.unsaved { add(.announceUnsaved(unsaved.run, error)) }
       outbox.fail(answer.exchange, error)
       turn.ledgerError = error
-      mode.ledgerRests = true
-      mode.mayLease = true
+      mode.restLedger()
+      due.insert(.leases)
     }
   }
 
@@ -156,7 +159,7 @@ extension EngineState {
     let (isDelayed, awaited, isHeld) = run.read {
       ($0.notBefore != nil, $0.awaited, $0.phase == .waiting && !$0.waitsFor.isEmpty)
     }
-    if isDelayed { waits.mayHaveDelayed = true }
+    if isDelayed { due.insert(.timer) }
     remove(run)
     // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
     // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.

@@ -17,7 +17,7 @@ extension EngineState {
     stages.change { $0.gates = gates }
     context.policies.gates = gates
     noteGates()
-    mode.mustTakeTurn = true
+    due.insert(.turn)
   }
 
   /// Replaces an admission policy. Done in a turn, so that nothing is leased with the old policy meanwhile.
@@ -64,7 +64,7 @@ extension EngineState {
     lookAgain()
   }
 
-  mutating func lookAgain() { (mode.mayLease, mode.mustTakeTurn) = (true, true) }
+  mutating func lookAgain() { due.insert([.leases, .turn]) }
 
   /// Replaces the stages that differ between two pipelines. Other stages are left alone: they have their own state, or
   /// the app has replaced them.

@@ -92,10 +92,7 @@ extension EngineState {
     for result in changes.transitions { waits.forget(result.ids) }
     for removed in changes.removed { noteRemoval(removed) }
     if changes.mustLookAgain { lookAgainAtLedger() }
-    if changes.mayLease { mode.mayLease = true }
-    if changes.mayHaveDelayed { waits.mayHaveDelayed = true }
-    if changes.mustTidy { mode.mustTidy = true }
-    if changes.mustFinishRenaming { mode.mustFinishRenaming = true }
+    due.formUnion(changes.due)
     if changes.mustRest { restLedger() }
   }
 
@@ -120,7 +117,7 @@ extension EngineState {
 
   /// Looks at the ledger as after changes by others: a change has failed, and may have taken effect all the same.
   private mutating func lookAgainAtLedger() {
-    (mode.mustTakeOver, mode.mustTakeTurn) = (true, true)
+    due.insert([.others, .turn])
     add(.publish(.incomplete))
   }
 

@@ -54,31 +54,32 @@ extension EngineState {
 
   /// Sets a timer after which the ledger is used again, unless there is one.
   mutating func armRest(at instant: Instant) {
-    guard !mode.restTimerIsSet else { return }
-    mode.restTimerIsSet = true
+    guard mode.ledger != .restsUntilTimer else { return }
+    mode.ledger = .restsUntilTimer
     arm(instant.date.addingTimeInterval(1), at: instant)
   }
 
-  private mutating func wake(at due: Duration) {
-    waits.disarm(due)
-    (waits.mayHaveDelayed, mode.mayLease, mode.mustTakeTurn) = (true, true, true)
-    (mode.ledgerRests, mode.restTimerIsSet) = (false, false)
+  private mutating func wake(at end: Duration) {
+    waits.disarm(end)
+    due.insert([.leases, .timer, .turn])
+    mode.ledger = .used
   }
 
   /// Sets a timer for the first of the instants at which admission policies are to be asked again.
   mutating func armAdmission(_ dues: [Duration], at instant: Instant) {
     waits.noteAdmissions(dues)
     // The instant may have come while the ledger was leasing.
-    if waits.passAdmissions(through: instant.now) { (mode.mayLease, reasons.mayHaveChanged) = (true, true) }
-    guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
-    mode.admissionDue = due
-    add(.sleep(until: due, .admission))
+    if waits.passAdmissions(through: instant.now) { mayLeaseMore() }
+    guard let next = waits.nextAdmission, mode.admissionDue.map({ next < $0 }) ?? true else { return }
+    mode.admissionDue = next
+    add(.sleep(until: next, .admission))
   }
 
-  private mutating func askAdmission(at due: Duration) {
-    if mode.admissionDue == due { mode.admissionDue = nil }
-    _ = waits.passAdmissions(through: due)
-    (mode.mayLease, reasons.mayHaveChanged, mode.mustTakeTurn) = (true, true, true)
+  private mutating func askAdmission(at end: Duration) {
+    if mode.admissionDue == end { mode.admissionDue = nil }
+    _ = waits.passAdmissions(through: end)
+    mayLeaseMore()
+    due.insert(.turn)
   }
 
   // MARK: Room
@@ -91,7 +92,7 @@ extension EngineState {
 
   mutating func take(room bytes: Int64?, at instant: Instant) {
     waits.end(withRoom: bytes, at: instant.date)
-    mode.mustTakeTurn = true
+    due.insert(.turn)
     watchForRoom(at: instant)
   }
 
@@ -102,21 +103,20 @@ extension EngineState {
 
   /// - Parameter mayMatter: Whether a further change could matter here; `nil` if the ledger cannot tell of changes.
   mutating func endLook(mayMatter: Bool?, at instant: Instant) {
-    mode.hearsOthers = mayMatter != nil
-    mode.looksForOthers = mayMatter == true
-    if mode.looksForOthers { set(.others, after: Self.lookInterval, at: instant) }
+    mode.others = mayMatter.map { $0 ? .lookedFor : .quiet } ?? .unheard
+    if mode.others == .lookedFor { set(.others, after: Self.lookInterval, at: instant) }
   }
 
   // MARK: Progress
 
   private mutating func tickRuns(at instant: Instant) {
-    guard slots.hasRuns else { return mode.ticks = false }
+    guard slots.hasRuns, let renewed = mode.renewed else { return mode.renewed = nil }
     add(.tickRuns)
     if let trial = health.trial, slots.runs[trial]?.hasReceived == true { health.receives() }
     learnSizes()
-    if reasons.tick(), hub.isAnythingWatched { mode.mustTakeTurn = true }
-    if mode.mustEnforceGates { mode.mustTakeTurn = true }
-    if instant.now - mode.renewed > context.options.lease / 3 {
+    if reasons.tick(), hub.isAnythingWatched { due.insert(.turn) }
+    if due.contains(.gates) { due.insert(.turn) }
+    if instant.now - renewed > context.options.lease / 3 {
       mode.renewed = instant.now
       add(.renewLeases)
     }

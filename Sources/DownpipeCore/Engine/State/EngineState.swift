@@ -34,6 +34,8 @@ struct EngineState: Sendable {
   /// Runs that the ledger had refused and that have been cleaned up; the next turn ends them.
   var cleanedUp: [Run] = []
   var mode: Mode
+  /// What has to be done; taken out when it begins.
+  var due: Work = [.leases, .timer, .reclaim, .deletions]
   /// Handed to runs and jobs. Decisions use the options, names and paths, ask the hub who is watched, and set the policies,
   /// rates and limits that runs read.
   let context: EngineContext
@@ -41,44 +43,55 @@ struct EngineState: Sendable {
 
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
-    var isSuspended = false
+    enum Phase: Sendable { case running, suspended, stopping }
+    /// A ledger that has failed is not used until a timer fires.
+    enum LedgerUse: Sendable { case used, rests, restsUntilTimer }
+    /// Whether changes by other processes are looked for; whether the ledger can report any.
+    enum Others: Sendable { case quiet, lookedFor, unheard }
+
+    var phase: Phase
+    var ledger = LedgerUse.used
+    var others = Others.quiet
     /// Whether a turn is being taken.
     var isTakingTurn = false
-    /// Whether there is something for a turn to do.
-    var mustTakeTurn = false
-    /// Whether a gate, or what it decides by, has changed since the runs were compared with the gates.
-    var mustEnforceGates = false
-    /// The number of calls that suspend the downloads, or end that.
-    var suspensions = 0
-    var isStopping = false
-    /// Whether ended processes may have left something on the disk.
-    var mustTidy = true
     /// Whether the ledger ranks by the pipeline's policy, or has done so by an earlier one.
     var isRanked: Bool
-    /// Whether progress is reported and leases are renewed.
-    var ticks = false
-    /// When leases were last renewed while something runs.
-    var renewed = Duration.zero
-    /// Whether a download may have become leasable since the last lease.
-    var mayLease = true
-    /// Whether the ledger has failed, and is not used until a timer fires.
-    var ledgerRests = false
-    /// Whether that timer is set.
-    var restTimerIsSet = false
-    /// Whether downloads of dead owners have to be reclaimed.
-    var mustReclaim = true
-    /// Whether other users of the ledger may have changed downloads.
-    var mustTakeOver = false
-    /// Whether files were renamed without the ledger's knowledge, because it has failed.
-    var mustFinishRenaming = false
-    /// Whether changes by other processes are looked for.
-    var looksForOthers = false
-    /// Whether the ledger may report changes by other processes.
-    var hearsOthers = true
     /// Whether downloads may be queued, also for other owners.
     var mayHaveQueue = true
+    /// The number of calls that suspend the downloads, or end that.
+    var suspensions = 0
+    /// When leases were last renewed, while something runs and progress is reported.
+    var renewed: Duration?
     /// When an admission policy is asked again.
     var admissionDue: Duration?
+
+    /// The ledger has failed.
+    mutating func restLedger() { if ledger == .used { ledger = .rests } }
+
+    var isSuspended: Bool { phase == .suspended }
+    var isStopping: Bool { phase == .stopping }
+  }
+
+  /// What the next turn, or a part of it, has to do.
+  struct Work: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    /// A turn.
+    static let turn = Work(rawValue: 1)
+    /// The runs are compared with the gates: one, or what it decides by, has changed.
+    static let gates = Work(rawValue: 1 << 1)
+    /// Downloads are leased: one may have become leasable since the last lease.
+    static let leases = Work(rawValue: 1 << 2)
+    /// A timer is set: the ledger may have a due time without one.
+    static let timer = Work(rawValue: 1 << 3)
+    /// Downloads of dead owners are reclaimed.
+    static let reclaim = Work(rawValue: 1 << 4)
+    /// Changes of other users of the ledger are taken over.
+    static let others = Work(rawValue: 1 << 5)
+    /// Files were renamed without the ledger's knowledge, because it has failed.
+    static let renames = Work(rawValue: 1 << 6)
+    /// What ended processes may have left on the disk is deleted.
+    static let deletions = Work(rawValue: 1 << 7)
   }
 
   /// A point in time, on both clocks.
@@ -93,7 +106,7 @@ struct EngineState: Sendable {
     gates = Gates(pipeline.gates)
     let startsSuspended = context.options.startsSuspended
     mode = Mode(
-      isSuspended: startsSuspended,
+      phase: startsSuspended ? .suspended : .running,
       // Otherwise this was done before.
       isRanked: !startsSuspended)
     self.context = context
@@ -132,12 +145,12 @@ struct EngineState: Sendable {
   mutating func add(_ effect: Effect) { effects.append(effect) }
 
   /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
-  var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
+  var ledgerNeedsRest: Bool { mode.ledger != .used && !mode.isStopping }
 
   /// Whether a turn has found something that the loop has to begin.
   var hasNews: Bool {
-    mode.mustEnforceGates || (mode.mustTakeTurn && !mode.isTakingTurn)
-      || (waits.isRoomMissing && !waits.isWatchingForRoom) || (slots.hasRuns && !mode.ticks)
+    due.contains(.gates) || (due.contains(.turn) && !mode.isTakingTurn)
+      || (waits.isRoomMissing && !waits.isWatchingForRoom) || (slots.hasRuns && mode.renewed == nil)
   }
 
   /// Whether everything has ended.
@@ -146,34 +159,40 @@ struct EngineState: Sendable {
       && (errands.count == 0 || context.areErrandsGivenUp.load(ordering: .relaxed))
   }
 
+  /// Notes that a download may have become leasable.
+  mutating func mayLeaseMore() {
+    due.insert(.leases)
+    reasons.mayHaveChanged = true
+  }
+
   // MARK: News
 
   private mutating func stop() {
-    mode.isStopping = true
+    mode.phase = .stopping
     context.stopsErrands.store(true, ordering: .relaxed)
     for run in slots.runs.values { run.stop(.shutdown) }
   }
 
   /// Begins what the news asks for.
   private mutating func look(_ audience: Audience, needsTurn: Bool, at instant: Instant) {
-    if needsTurn || !commands.ready.isEmpty { mode.mustTakeTurn = true }
-    if mode.mustEnforceGates {
-      mode.mustEnforceGates = false
+    if needsTurn || !commands.ready.isEmpty { due.insert(.turn) }
+    if due.remove(.gates) != nil {
       for run in slots.runs.values { enforceGates(for: run) }
     }
     for gate in gates.takeUnwatched() { add(.watch(gate)) }
     if !waits.isWatchingForRoom { watchForRoom(at: instant) }
-    if !mode.looksForOthers, mode.hearsOthers, !mode.isStopping, mode.mayHaveQueue || audience.isAnythingAwaited {
-      mode.looksForOthers = true
+    if mode.others == .quiet, !mode.isStopping, mode.mayHaveQueue || audience.isAnythingAwaited {
+      mode.others = .lookedFor
       add(.lookForOthers)
     }
-    if audience.isAnythingWatched, mayTellReasons { mode.mustTakeTurn = true }
-    if slots.hasRuns, !mode.ticks {
-      (mode.ticks, mode.renewed) = (true, instant.now)
+    if audience.isAnythingWatched, mayTellReasons { due.insert(.turn) }
+    if slots.hasRuns, mode.renewed == nil {
+      mode.renewed = instant.now
       set(.progress, after: context.options.progressInterval, at: instant)
     }
-    if mode.mustTakeTurn, !mode.isTakingTurn {
-      (mode.mustTakeTurn, mode.isTakingTurn) = (false, true)
+    if due.contains(.turn), !mode.isTakingTurn {
+      due.remove(.turn)
+      mode.isTakingTurn = true
       add(.takeTurn)
     }
   }
@@ -182,7 +201,8 @@ struct EngineState: Sendable {
 
   /// Notes that the gates decide by other rules.
   mutating func noteGates() {
-    (mode.mayLease, reasons.isUrgent, mode.mustEnforceGates) = (true, true, true)
+    due.insert([.leases, .gates])
+    reasons.isUrgent = true
     context.policies.gateFailure = gates.failure
     if !gates.isClosedForAll { waits.end(.network) }
   }
@@ -200,7 +220,8 @@ struct EngineState: Sendable {
   /// Lets downloads start, and tells why they wait, after the machine's health has changed.
   private mutating func noteHealth(since before: MachineHealth) {
     guard health.fault != before.fault || health.trial != before.trial else { return }
-    (mode.mayLease, mode.mustTakeTurn, reasons.isUrgent) = (true, true, true)
+    due.insert([.leases, .turn])
+    reasons.isUrgent = true
     guard health.fault != before.fault else { return }
     context.machineFault.update { $0 = health.fault }
     context.store.note(machineFault: health.fault)
@@ -225,7 +246,8 @@ struct EngineState: Sendable {
   mutating func learnSizes() {
     guard slots.learnSizes() else { return }
     // Another download may start because this one is smaller than expected.
-    (mode.mustEnforceGates, reasons.mayHaveChanged, mode.mayLease) = (true, true, true)
+    mayLeaseMore()
+    due.insert(.gates)
   }
 
   /// Ranks the running downloads by what is known now, such as the size that the server has stated.

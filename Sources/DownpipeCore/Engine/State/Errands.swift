@@ -56,7 +56,7 @@ extension EngineState {
     context.onErrand.end(errand.ids)
     note(changes)
     if let number = errand.command, let decision { commands.resume(number, decision) }
-    mode.mustTakeTurn = true
+    due.insert(.turn)
   }
 }
 

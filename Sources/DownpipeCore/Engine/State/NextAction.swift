@@ -44,16 +44,10 @@ struct Changes: Sendable {
   var removed: [RemovedDownloads.Summary] = []
   /// Whether a change has failed: the ledger is looked at as after changes by others.
   var mustLookAgain = false
-  /// Whether a download may be leased now.
-  var mayLease = false
-  /// Whether the ledger may have a due time without a timer.
-  var mayHaveDelayed = false
+  /// What has to be done now.
+  var due: EngineState.Work = []
   /// Whether the ledger has failed, and rests.
   var mustRest = false
-  /// Whether what ended processes have left could not be deleted.
-  var mustTidy = false
-  /// Whether a file was renamed without the ledger's knowledge.
-  var mustFinishRenaming = false
 }
 
 /// What a caller waits for. It is called after what has changed was published.

@@ -24,8 +24,6 @@ struct Waits: Sendable {
   var isWatchingForRoom = false
   /// The instants with a timer. Not dates: a clock that is set would make an early timer look late.
   private var armed: Set<Duration> = []
-  /// Whether the ledger may have a due time without a timer.
-  var mayHaveDelayed = true
   /// The time up to which the last lease took due downloads, if there was a lease in this round.
   var lastLook: Date?
 

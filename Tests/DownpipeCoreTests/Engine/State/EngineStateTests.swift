@@ -44,9 +44,9 @@ struct EngineStateTests {
     #expect(!state.mayTellReasons)
     state.reasons.mayHaveChanged = true
     #expect(state.mayTellReasons)
-    state.mode.ledgerRests = true
+    state.mode.restLedger()
     #expect(!state.mayTellReasons, "it cannot be asked")
-    state.mode.ledgerRests = false
+    state.mode.ledger = .used
     state.receive(.stop, at: .init(now: .zero, date: Date(timeIntervalSince1970: 0)))
     #expect(!state.mayTellReasons)
   }
@@ -134,7 +134,7 @@ final class StateModel {
     state = EngineState(setup.pipeline, sessions: [setup.source], setup.context)
     ledger = Dictionary(uniqueKeysWithValues: setup.records.map { ($0.id, $0) })
     start = setup.records[0].createdAt
-    state.mode.mustReclaim = false
+    state.due.remove(.reclaim)
     decide { $0.receive(.reported(gate: 1, .open), at: $1) }
     look(needsTurn: true)
   }
@@ -179,10 +179,11 @@ final class StateModel {
       isGateClosed = step == .close
       decide { [isGateClosed] in $0.receive(.reported(gate: 1, isGateClosed ? .closed("no") : .open), at: $1) }
     case .suspend:
-      state.mode.isSuspended = true
+      state.mode.phase = .suspended
       for run in state.slots.runs.values { run.stop(.suspend) }
     case .unsuspend:
-      (state.mode.isSuspended, state.mode.mayLease) = (false, true)
+      state.due.insert(.leases)
+      state.mode.phase = .running
     case .timer:
       guard let first = timers.indices.min(by: { timers[$0].due < timers[$1].due }) else { break }
       let (timer, due) = timers.remove(at: first)
@@ -271,9 +272,8 @@ final class StateModel {
 
   private func setTimer() {
     guard !state.mode.isStopping else { return }
-    if state.mode.ledgerRests { return decide { $0.armRest(at: $1) } }
-    guard state.waits.mayHaveDelayed else { return }
-    state.waits.mayHaveDelayed = false
+    if state.mode.ledger != .used { return decide { $0.armRest(at: $1) } }
+    guard state.due.remove(.timer) != nil else { return }
     let after = state.waits.lastLook ?? instant.date
     let due = ledger.values.compactMap { $0.phase == .waiting ? $0.notBefore : nil }.filter { $0 > after }.min()
     state.waits.lastLook = nil
@@ -350,7 +350,7 @@ final class StateModel {
     if !state.outbox.isEmpty, timers.isEmpty { flaw = "an outcome waits, and nothing will save it" }
     for record in ledger.values where record.phase == .waiting && state.slots.runs[record.id] == nil {
       let isDelayed = record.notBefore.map { $0 > instant.date } ?? false
-      if isDelayed || state.mode.ledgerRests {
+      if isDelayed || state.mode.ledger != .used {
         if timers.isEmpty { flaw = "“\(record.id)” waits for a time without a timer" }
       } else if !isGateClosed, !state.mode.isSuspended, state.reason(for: record.candidate, at: clock) == .turn {
         flaw = "“\(record.id)” could start, and does not"

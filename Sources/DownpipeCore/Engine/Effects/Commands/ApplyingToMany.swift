@@ -112,7 +112,7 @@ extension EngineState {
       }
       let result = try await context.change { try await context.store.update(selection, at: now, number: $0, update) }
       // Some may have been released before their due times; the turn looks at them after this command.
-      changes.mayHaveDelayed = result.count > 0
+      if result.count > 0 { changes.due.insert(.timer) }
       changes.updates.append(result)
       // The result has a bounded number of ids; there are few runs.
       let records = (try? await context.store.records(of: Array(before.keys))) ?? []

@@ -95,7 +95,7 @@ extension EngineState {
       Errand(ids: []) { context, changes in
         let result = await Result { try await context.delete(left) }
         context.deletions.end(left.numbers.lowerBound)
-        if case .failure = result { changes.mustTidy = true }
+        if case .failure = result { changes.due.insert(.deletions) }
         end.complete(result)
         return nil
       })
@@ -105,16 +105,15 @@ extension EngineState {
   /// Begins to delete what downloads have left that were removed in processes that have ended, if that is due. A downloader
   /// that only lists deletes nothing.
   mutating func tidy() {
-    guard mode.mustTidy, !mode.isSuspended, !mode.isStopping, context.deletions.begin(Deletions.ofOthers) else {
-      return
-    }
-    mode.mustTidy = false
+    guard mode.phase == .running, due.contains(.deletions), context.deletions.begin(Deletions.ofOthers) else { return }
+    due.remove(.deletions)
     // What runs have, which the ledger may not know yet. From now on they keep it.
     let places = Set(slots.runs.values.compactMap(\.place).flatMap(\.withFolders))
     begin(
       Errand(ids: []) { context, changes in
         // Otherwise later.
-        do { changes.mustTidy = try await !context.tidy(sparing: places) } catch { changes.mustTidy = true }
+        let isDone = (try? await context.tidy(sparing: places)) ?? false
+        if !isDone { changes.due.insert(.deletions) }
         context.deletions.end(Deletions.ofOthers)
         return nil
       })
@@ -152,7 +151,8 @@ extension EngineContext {
       }
     } catch {
       // It may have taken effect.
-      (changes.mustLookAgain, changes.mustTidy) = (true, true)
+      changes.mustLookAgain = true
+      changes.due.insert(.deletions)
       changes.ids += removal.ended.map(\.id)
       throw error
     }

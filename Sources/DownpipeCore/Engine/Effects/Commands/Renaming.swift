@@ -15,7 +15,7 @@ extension Engine {
     do {
       for record in try await store.unsettledMoves() { await context.finishRenaming(of: record.id, &changes) }
     } catch {
-      changes.mustFinishRenaming = true
+      changes.due.insert(.renames)
     }
     decide { [changes] state, _ in state.note(changes) }
   }
@@ -145,7 +145,8 @@ extension EngineContext {
       }
     } catch {
       // The file has moved: the ledger has to say so as soon as it can.
-      (changes.mustFinishRenaming, changes.mustRest) = (true, true)
+      changes.due.insert(.renames)
+      changes.mustRest = true
       throw error
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
@@ -159,7 +160,10 @@ extension EngineContext {
     let found: DownloadRecord?
     // Where the disk cannot be reached, the next start tries again.
     do { _ = try storage.location } catch { return }
-    do { found = try await record(id) } catch { return (changes.mustFinishRenaming, changes.mustRest) = (true, true) }
+    do { found = try await record(id) } catch {
+      changes.due.insert(.renames)
+      return changes.mustRest = true
+    }
     guard let record = found, record.isBeingRenamed, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
       let stored = record.steps.artifact, let artifact = try? storage.artifact(from: stored)
     else { return }

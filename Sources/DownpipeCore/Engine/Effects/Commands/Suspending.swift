@@ -24,7 +24,7 @@ extension Engine {
       }
       decide { state, _ in
         if let failure { state.outbox.noteFailure(failure) }
-        state.mode.mustFinishRenaming = true
+        state.due.insert(.renames)
       }
     }
     // A later call wins.
@@ -35,15 +35,17 @@ extension Engine {
 extension EngineState {
   /// - Returns: The number of the call.
   mutating func suspend() -> Int {
-    mode.isSuspended = true
+    if !mode.isStopping { mode.phase = .suspended }
     mode.suspensions += 1
-    (reasons.isUrgent, mode.mustTakeTurn) = (true, true)
+    due.insert(.turn)
+    reasons.isUrgent = true
     for run in slots.runs.values { run.stop(.suspend) }
     return mode.suspensions
   }
 
   mutating func unsuspend() {
-    (mode.isSuspended, mode.mayLease, mode.mustTakeTurn) = (false, true, true)
+    due.insert([.leases, .turn])
+    if mode.isSuspended { mode.phase = .running }
     reasons.isUrgent = true
     tidy()
   }
