@@ -42,7 +42,6 @@ extension Run {
       return record.earlierArtifact != nil
     }
     state.withLock { $0.origins = ByteOrigins() }
-    received.store(0, ordering: .relaxed)
     return hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps]
   }
 
@@ -58,10 +57,7 @@ extension Run {
       }
       return true
     }
-    if isEarlier {
-      keys = [keys[0]]
-      received.store(read { $0.checkpoint.ranges.byteCount }, ordering: .relaxed)
-    }
+    if isEarlier { keys = [keys[0]] }
     do {
       // Not through `save(_:)`: this has to be done even if the task is cancelled.
       guard try await context.store.save(record, fields, at: context.time.date) else { return }

@@ -28,6 +28,5 @@ extension Run {
       record.checkpoint.cut(to: size)
       record.checkpoint.isComplete = false
     }
-    received.store(read { $0.checkpoint.ranges.byteCount }, ordering: .relaxed)
   }
 }

@@ -30,7 +30,6 @@ extension Run {
   /// Forgets the published file as the content of the download, first in the ledger. It stays in place.
   func fetchAnew() async throws {
     update { $0.fetchAnew() }
-    received.store(0, ordering: .relaxed)
     try await save([.checkpoint, .steps])
   }
 

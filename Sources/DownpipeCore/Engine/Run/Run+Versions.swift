@@ -34,11 +34,7 @@ extension Run {
 
   /// Goes on with the version before if nothing has come of the one that was begun.
   func goBackFromEmptyVersion() {
-    let bytes = update { record -> Int64? in
-      guard record.partialRanges.isEmpty, record.goBackToEarlierVersion() else { return nil }
-      return record.checkpoint.ranges.byteCount
-    }
-    if let bytes { received.store(bytes, ordering: .relaxed) }
+    update { record in if record.partialRanges.isEmpty { record.goBackToEarlierVersion() } }
   }
 
   /// Begins a version, first in the ledger. The bytes on disk stay until it is complete. If its reply is of the version before,
@@ -46,16 +42,15 @@ extension Run {
   func begin(_ version: AnotherVersion) async throws {
     announce(.restarted(version.error))
     context.options.probe?.note(.beganVersion(id))
-    let (bytes, hasEarlier) = update { record in
+    let hasEarlier = update { record in
       if let earlier = record.versions.earlier, version.fits(earlier) {
         record.goBackToEarlierVersion()
       } else {
         record.beginVersion(isWanted: record.versions.mayChange || version.isProven)
       }
-      return (record.checkpoint.ranges.byteCount, record.earlierArtifact != nil)
+      return record.earlierArtifact != nil
     }
     state.withLock { ($0.origins, $0.hasOtherBytes) = (ByteOrigins(), false) }
-    received.store(bytes, ordering: .relaxed)
     try await save(hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps])
   }
 }

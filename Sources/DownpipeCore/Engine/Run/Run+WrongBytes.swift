@@ -141,7 +141,6 @@ extension Run {
     }
     if left.isEmpty { forgetBytes() }
     if hasFacts { update { $0.checkpoint = Checkpoint() } }
-    received.store(left.byteCount, ordering: .relaxed)
     try await save([.checkpoint, .steps, .state])
     if left.isEmpty { try await located(storageName) { try await storage.removePartial(partialKey) } }
   }

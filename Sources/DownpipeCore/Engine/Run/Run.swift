@@ -78,8 +78,8 @@ final class Run: Sendable {
   let exceedsLimits: Bool
   /// The number of bytes on disk when the run began.
   let bytesAtStart: Int64
-  /// The number of bytes on disk; updated on the transport's thread with each chunk.
-  let received: Atomic<Int64>
+  /// The number of bytes on disk while bodies are written, on the transport's thread; -1 otherwise: the record has them then.
+  let written = Atomic<Int64>(-1)
   /// The number of bytes that this run has received over the network.
   let fetched = Atomic<Int64>(0)
   /// The number of connections over which bytes arrive.
@@ -107,7 +107,6 @@ final class Run: Sendable {
     id = record.id
     key = PartialKey(id: record.id, generation: record.generation)
     bytesAtStart = record.partialRanges.byteCount
-    received = Atomic(record.checkpoint.ranges.byteCount)
     state = Mutex(
       State(
         record: record, request: record.request,
@@ -184,8 +183,16 @@ final class Run: Sendable {
     return stages.source(for: read { $0.request.url })?.stage.name ?? storageName
   }
 
+  /// The number of bytes on disk.
+  var received: Int64 { state.withLock { received(in: $0) } }
+
+  private func received(in state: State) -> Int64 {
+    let written = written.load(ordering: .relaxed)
+    return written >= 0 ? written : state.record.checkpoint.ranges.byteCount
+  }
+
   /// Whether this run has stored bytes.
-  var hasReceived: Bool { received.load(ordering: .relaxed) > bytesAtStart }
+  var hasReceived: Bool { received > bytesAtStart }
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 
@@ -266,7 +273,7 @@ final class Run: Sendable {
 
   private func progress(in state: State) -> TransferProgress {
     TransferProgress(
-      received: received.load(ordering: .relaxed), total: state.record.checkpoint.total,
+      received: received(in: state), total: state.record.checkpoint.total,
       bytesPerSecond: state.meter.bytesPerSecond, fetched: fetched.load(ordering: .relaxed),
       connections: connections.load(ordering: .relaxed))
   }
@@ -301,9 +308,9 @@ final class Run: Sendable {
   /// Measures the speed, publishes the progress, and stops a transfer that is too slow or whose lease ends; called a few
   /// times a second.
   func tick(at now: Duration) {
-    let bytes = received.load(ordering: .relaxed)
     let fetched = fetched.load(ordering: .relaxed)
     let (failure, leaseEnd) = state.withLock { state -> (DownloadError?, Duration?) in
+      let bytes = received(in: state)
       // The ledger keeps the time of the last checkpoint.
       if bytes != state.meter.latest ?? bytesAtStart { state.record.updatedAt = context.time.date }
       state.meter.record(bytes, at: now)

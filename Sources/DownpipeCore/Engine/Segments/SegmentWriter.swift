@@ -105,7 +105,7 @@ final class SegmentWriter: CheckpointedWriter {
       table.wrote(range, by: id)
       return (table.writtenCount, table.isComplete, table.hasFront)
     }
-    run.received.store(count, ordering: .relaxed)
+    run.written.store(count, ordering: .relaxed)
     if hasFront, !self.hasFront.exchange(true, ordering: .acquiringAndReleasing) || isComplete { newsSender.yield() }
     checkpoints.written(count)
   }

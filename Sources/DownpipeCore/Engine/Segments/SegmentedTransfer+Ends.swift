@@ -125,7 +125,7 @@ extension SegmentedTransfer {
     // Several feeds may notice the same lie, and a place that is not used any more may have lied before.
     if !wasOut || !lost.isEmpty { run.announce(.refused(error)) }
     guard !lost.isEmpty else { return }
-    run.received.store(bytes.byteCount, ordering: .relaxed)
+    run.written.store(bytes.byteCount, ordering: .relaxed)
     // The ledger must not claim these bytes while they are overwritten.
     writer.requestCheckpoint()
   }

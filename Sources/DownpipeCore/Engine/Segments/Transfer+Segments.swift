@@ -106,6 +106,7 @@ extension Transfer {
           adoption?.apply(to: &record)
         }
       }
+      run.written.store(-1, ordering: .relaxed)
     }
     let transfer = SegmentedTransfer(transfer: self, partial: partial, writer: writer, session: session)
     try await following.receiving {

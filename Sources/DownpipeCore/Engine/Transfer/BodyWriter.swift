@@ -4,7 +4,10 @@ internal import Synchronization
 ///
 /// Runs on the transport's thread, one chunk after the other. Other threads read its atomics.
 final class BodyWriter: CheckpointedWriter {
-  private let bounds: BodyBounds
+  let bounds: BodyBounds
+  /// The bytes that were on disk before.
+  private let kept: ByteRangeSet
+  private let keptCount: Int64
   private let partial: any Partial
   private let run: Run
   private let book: CheckpointBook
@@ -13,31 +16,28 @@ final class BodyWriter: CheckpointedWriter {
   /// What the source knew at the end of the body.
   let bodyEnd = Mutex(Body.End())
 
-  init(partial: any Partial, run: Run, book: CheckpointBook, _ bounds: BodyBounds) {
+  /// - Parameter kept: The bytes that are on disk and stay.
+  init(partial: any Partial, run: Run, book: CheckpointBook, _ bounds: BodyBounds, keeping kept: ByteRangeSet) {
     self.partial = partial
     self.run = run
     self.book = book
     self.bounds = bounds
+    self.kept = kept
+    keptCount = kept.byteCount
     position = Atomic(bounds.start)
     checkpoints = CheckpointRequests(book.policy, time: run.context.time)
   }
 
-  /// The position of the body's first byte.
-  var start: Int64 { bounds.start }
-
-  /// Bytes before this position are on disk and are compared instead of written.
-  var compareUntil: Int64 { bounds.compareUntil }
-
-  /// The position after the last announced byte; `nil` if the reply has no length.
-  var end: Int64? { bounds.end }
-
   var provenBytes: ByteRangeSet? {
     let offset = offset
-    return offset > compareUntil ? ByteRangeSet(0..<offset) : nil
+    guard offset > bounds.compareUntil else { return nil }
+    var bytes = kept
+    bytes.insert(contentsOf: bounds.compareUntil..<offset)
+    return bytes
   }
 
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
-    checkpoints.begin(request, at: max(start, compareUntil))
+    checkpoints.begin(request, at: bounds.compareUntil)
   }
 
   func abort(with error: DownloadError) { checkpoints.abort(with: error) }
@@ -54,15 +54,15 @@ final class BodyWriter: CheckpointedWriter {
     if let maximum = bounds.maximum, count > maximum - offset {
       throw DownloadError(.tooLarge, "the file has more than the maximum of \(maximum) bytes")
     }
-    if offset < compareUntil {
-      let overlap = Int(min(count, compareUntil - offset))
+    if offset < bounds.compareUntil {
+      let overlap = Int(min(count, bounds.compareUntil - offset))
       try compare(bytes.extracting(first: overlap), at: offset)
       offset += Int64(overlap)
       position.store(offset, ordering: .releasing)
       bytes = bytes.extracting(droppingFirst: overlap)
       if bytes.isEmpty { return }
     }
-    if let end, Int64(bytes.byteCount) > end - offset {
+    if let end = bounds.end, Int64(bytes.byteCount) > end - offset {
       throw bounds.isEndAnnounced
         ? DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
         : DownloadError(.sizeChanged, "the file on the server has more than the \(end) bytes that it had before")
@@ -72,7 +72,7 @@ final class BodyWriter: CheckpointedWriter {
     }
     offset += Int64(bytes.byteCount)
     position.store(offset, ordering: .releasing)
-    run.received.store(offset, ordering: .relaxed)
+    run.written.store(keptCount + offset - bounds.compareUntil, ordering: .relaxed)
     checkpoints.written(offset)
   }
 

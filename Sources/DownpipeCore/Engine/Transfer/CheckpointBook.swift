@@ -59,7 +59,6 @@ final class CheckpointBook: Sendable {
       state.durable = ranges
       state.committedBytes = ranges.byteCount
     }
-    run.received.store(ranges.byteCount, ordering: .relaxed)
   }
 
   // MARK: While a body arrives
@@ -69,8 +68,8 @@ final class CheckpointBook: Sendable {
 
   /// Whether a body is too small for checkpoints.
   func isTooSmall(_ writer: BodyWriter) -> Bool {
-    guard let end = writer.end else { return false }
-    return end - writer.start <= min(Self.bytesWithoutCheckpoint, policy.bytes)
+    guard let end = writer.bounds.end else { return false }
+    return end - writer.bounds.start <= min(Self.bytesWithoutCheckpoint, policy.bytes)
   }
 
   /// Receives a body and commits checkpoints meanwhile, after a number of bytes or a time.
@@ -243,11 +242,9 @@ final class CheckpointBook: Sendable {
   private func cutUnflushed() {
     let durable = state.withLock { $0.flushHasFailed ? $0.durable : nil }
     guard let durable else { return }
-    let left = run.update { record in
+    run.update { record in
       record.checkpoint.keep(only: durable)
       record.checkpoint.isComplete = false
-      return record.checkpoint.ranges.byteCount
     }
-    run.received.store(left, ordering: .relaxed)
   }
 }

@@ -6,7 +6,7 @@ final class RoomClaims: Sendable {
     let run: Run
     let total: Int64
     /// The claimed bytes that are not on disk yet.
-    var rest: Int64 { max(0, total - run.received.load(ordering: .relaxed)) }
+    var rest: Int64 { max(0, total - run.received) }
   }
 
   private let claims = Mutex<[ObjectIdentifier: Claim]>([:])

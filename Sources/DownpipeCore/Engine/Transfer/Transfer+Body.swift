@@ -79,9 +79,11 @@ extension Transfer {
         return false
       }
       try await forgetLaterRanges()
-      let writer = BodyWriter(partial: partial, run: run, book: book, bounds)
+      let kept = bounds.compareUntil > 0 ? ByteRangeSet(0..<bounds.compareUntil) : ByteRangeSet()
+      let writer = BodyWriter(partial: partial, run: run, book: book, bounds, keeping: kept)
       do {
-        offset = try await write(reply.body, of: asked.url, with: writer, into: partial, adopting: adoption)
+        offset = try await write(
+          reply.body, of: asked.url, with: writer, into: partial, adopting: bounds.compares ? adoption : nil)
         try bounds.checkEnd(at: offset)
       } catch let error as DownloadError where Self.contradictions.contains(error.code) && !bounds.isEndAnnounced {
         giveUp(bounds, since: before)
@@ -104,7 +106,6 @@ extension Transfer {
     guard let file = reply.body.file, try partial.adopt(file) else { return nil }
     let size = try partial.size()
     try bounds.checkFile(of: size)
-    run.received.store(size, ordering: .relaxed)
     run.fetched.wrappingAdd(size, ordering: .relaxed)
     return size
   }
@@ -132,29 +133,30 @@ extension Transfer {
     run.state.withLock { $0.origins.note(ByteRangeSet(range), from: url) }
   }
 
-  private func write(
-    _ body: Body, of url: URL, with writer: BodyWriter, into partial: any Partial, adopting adoption: Adoption
+  /// Writes a body, which may end early, and notes the bytes that it has brought.
+  /// - Returns: The position of its end.
+  func write(
+    _ body: Body, of url: URL, with writer: BodyWriter, into partial: any Partial, adopting adoption: Adoption?
   ) async throws -> Int64 {
     run.watchSpeed()
     defer {
       run.state.withLock { $0.watch = nil }
       // However the body ended, the written bytes count, and they are of this representation.
-      let offset = writer.offset
-      if offset > 0, offset >= writer.compareUntil {
+      let (offset, bounds) = (writer.offset, writer.bounds)
+      if offset > 0, offset >= bounds.compareUntil {
         run.update { record in
-          record.checkpoint.ranges.insert(before: offset)
-          if writer.start < writer.compareUntil { adoption.apply(to: &record) }
+          record.checkpoint.ranges.insert(contentsOf: bounds.compareUntil..<offset)
+          adoption?.apply(to: &record)
         }
-        note(writer.start..<offset, from: url)
+        note(bounds.start..<offset, from: url)
       }
+      run.written.store(-1, ordering: .relaxed)
     }
     if book.isTooSmall(writer) {
       writer.noteEnd(try await body.forEachChunk { try writer.take($0) })
     } else {
       try await following.receiving {
-        try await book.committing(
-          writer, of: partial, adopting: writer.start < writer.compareUntil ? adoption : nil
-        ) {
+        try await book.committing(writer, of: partial, adopting: adoption) {
           writer.noteEnd(try await body.forEachChunk { try writer.take($0) })
         }
       }

@@ -25,7 +25,7 @@ extension Transfer {
     run.state.withLock { $0.repair = nil }
     while true {
       do {
-        return try await following.receiving { try await fillGapsFromAny(into: partial) }
+        return try await fillGapsFromAny(into: partial)
       } catch let error as DownloadError where error.code == .noSpace && run.stopReason == nil && !book.hasLostBytes {
         // A step can write when the file is complete: the repair needs the space first.
         guard await following.givesRoom() else { throw error }
@@ -61,9 +61,6 @@ extension Transfer {
     return places.nextForPieces.map { ($0, places.urls[$0]) }
   }
 
-  /// The most bytes of one request: a checkpoint follows each.
-  private static let longestRequest: Int64 = 64 << 20
-
   /// - Returns: `false` if the server does not send such a range of a file of this size.
   private func fillGaps(from url: URL, into partial: any Partial) async throws -> Bool {
     let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
@@ -74,11 +71,8 @@ extension Transfer {
     defer { if let connection { run.context.connections.close(connection) } }
     do {
       for gap in ByteRangeSet(0..<total).subtracting(checkpoint.ranges).ranges {
-        for start in stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(Self.longestRequest)) {
-          let part = start..<min(gap.upperBound, start + Self.longestRequest)
-          guard try await fill(part, of: total, from: url, in: session, into: partial) else { return false }
-          try await book.commitBetweenBodies(partial)
-        }
+        guard try await fill(gap, of: total, from: url, in: session, into: partial) else { return false }
+        try await book.commitBetweenBodies(partial)
       }
       return true
     } catch let error where !(error is CancellationError) {
@@ -100,39 +94,15 @@ extension Transfer {
       return false
     }
     run.announce(.started(attempt: ask.attempt, from: gap.lowerBound))
-    run.watchSpeed()
-    let position = Atomic(gap.lowerBound)
-    defer {
-      run.state.withLock { $0.watch = nil }
-      // However the body ended, the written bytes count.
-      let end = position.load(ordering: .acquiring)
-      if end > gap.lowerBound {
-        run.update { $0.checkpoint.ranges.insert(contentsOf: gap.lowerBound..<end) }
-        note(gap.lowerBound..<end, from: url)
-      }
-    }
+    let bounds = BodyBounds(
+      of: reply, from: gap.lowerBound, comparing: gap.lowerBound, knownTotal: total, maximum: nil)
+    let writer = BodyWriter(
+      partial: partial, run: run, book: book, bounds, keeping: run.read { $0.checkpoint.ranges })
     do {
-      try await reply.body.forEachChunk { chunk in
-        let offset = position.load(ordering: .relaxed)
-        let count = Int64(chunk.byteCount)
-        run.fetched.wrappingAdd(count, ordering: .relaxed)
-        guard count <= gap.upperBound - offset else {
-          throw DownloadError(
-            .lengthMismatch, "the server sent more than the bytes up to \(gap.upperBound) that it announced")
-        }
-        do { try partial.write(chunk, at: offset) } catch {
-          throw DownloadError(error, as: .storage, stage: run.storageName)
-        }
-        position.store(offset + count, ordering: .releasing)
-        run.received.wrappingAdd(count, ordering: .relaxed)
-      }
+      try bounds.checkEnd(at: try await write(reply.body, of: url, with: writer, into: partial, adopting: nil))
     } catch {
       reply.body.discard()
       throw error
-    }
-    let end = position.load(ordering: .acquiring)
-    guard end == gap.upperBound else {
-      throw DownloadError(.lengthMismatch, "the body ended after byte \(end) of \(gap.upperBound)")
     }
     return true
   }
