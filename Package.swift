@@ -5,17 +5,20 @@ import PackageDescription
 let curlPlatforms: [Platform] = [.linux, .macOS]
 
 // Every target is compiled in the Swift 6 language mode with these on top.
-let strict: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-  // Where DownpipeHTTP has an implementation; elsewhere the umbrella brings DownpipeURLSession in its place.
-  .define("LIBCURL", .when(platforms: curlPlatforms, traits: ["Curl"])),
-  // Where DownpipeSignature has libsodium.
-  .define("LIBSODIUM", .when(platforms: curlPlatforms, traits: ["Signature"])),
-]
+let strict: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // Where DownpipeHTTP has an implementation; elsewhere the umbrella brings DownpipeURLSession in its place.
+    .define("LIBCURL", .when(platforms: curlPlatforms, traits: ["Curl"])),
+    // Where DownpipeSignature has libsodium.
+    .define("LIBSODIUM", .when(platforms: curlPlatforms, traits: ["Signature"])),
+  ]
+  // Defects of the engine that its tests switch on, to prove that they find them. No product has them: .ci/build sets this.
+  + (Context.environment["DOWNPIPE_SABOTAGE"] == nil ? [] : [.define("SABOTAGE")])
 
 /// A plug-in: one target, one product, one folder below `Plugins`.
 func plugin(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {

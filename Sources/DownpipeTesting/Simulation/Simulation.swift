@@ -39,8 +39,8 @@ public struct Simulation: Sendable {
   public var shrinkingAttempts = 400
   /// Each hundredth seed runs twice, and the histories are compared. This is the number between two of them; 0 for none.
   public var seedsBetweenRepetitions: UInt64 = 100
-  /// A defect of the engine, for tests of the simulation itself.
-  package var sabotage: Sabotage?
+  /// Changes the options of the downloaders, for tests of the simulation itself.
+  package var changeOptions: @Sendable (inout DownloaderOptions) -> Void = { _ in }
   private let stages: @Sendable (SimulatedMachine) throws -> PipelineStages
 
   /// Creates a simulation.
@@ -128,7 +128,7 @@ public struct Simulation: Sendable {
     SimulationPlan(
       seed: seed, world: world, scripts: workload.scripts(of: world, seed: seed),
       strategy: strategies.isEmpty ? .inOrder : strategies[Int(seed % UInt64(strategies.count))],
-      sabotage: sabotage)
+      changeOptions: changeOptions)
   }
 
   func outcome(of plan: SimulationPlan, isRecording: Bool = false) async throws -> SimulationOutcome {

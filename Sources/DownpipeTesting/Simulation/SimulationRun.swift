@@ -8,8 +8,7 @@ struct SimulationPlan: Sendable {
   var world: SimulatedWorld
   var scripts: [UserScripts]
   var strategy: SchedulingStrategy
-  /// A defect of the engine.
-  var sabotage: Sabotage?
+  var changeOptions: @Sendable (inout DownloaderOptions) -> Void = { _ in }
   /// The choices of the scheduler to repeat; `nil` to choose by the strategy.
   var choices: [UInt16]?
   /// The steps before which processes die; `nil` to choose them by the seed.
@@ -224,7 +223,7 @@ final class SimulationRun: Sendable {
 
   private func work(as number: Int, in process: SimulatedProcess) async {
     let user = SimulatedUser(number: number + 1, process: process, order: order) {
-      try await process.open(try self.stages(SimulatedMachine(process: process)), sabotage: self.plan.sabotage)
+      try await process.open(try self.stages(SimulatedMachine(process: process)), self.plan.changeOptions)
     }
     let script = plan.scripts[process.number - 1][number]
     while process.isAlive {
@@ -260,7 +259,7 @@ final class SimulationRun: Sendable {
   private func open(in process: SimulatedProcess) async {
     while process.isAlive {
       do {
-        _ = try await process.open(try stages(SimulatedMachine(process: process)), sabotage: plan.sabotage)
+        _ = try await process.open(try stages(SimulatedMachine(process: process)), plan.changeOptions)
         return
       } catch {
         guard process.isAlive else { return }

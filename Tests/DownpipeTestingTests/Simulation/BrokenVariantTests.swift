@@ -11,7 +11,9 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
     case storage(BrokenStorage.Defect)
     case source(BrokenSource.Defect)
     case step(BrokenStep.Defect)
-    case engine(Sabotage)
+    #if SABOTAGE
+      case engine(Sabotage)
+    #endif
     case limits, gate, retry
   }
 
@@ -45,14 +47,17 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
   func simulation(isBroken: Bool = true) -> Simulation {
     var (ledger, storage): (BrokenLedger.Defect?, BrokenStorage.Defect?)
     var (source, step): (BrokenSource.Defect?, BrokenStep.Defect?)
-    var (sabotage, hasLimits, hasGate, hasRetry) = (Sabotage?.none, false, false, false)
+    var (hasLimits, hasGate, hasRetry) = (false, false, false)
+    var changeOptions: @Sendable (inout DownloaderOptions) -> Void = { _ in }
     if isBroken {
       switch defect {
       case .ledger(let defect): ledger = defect
       case .storage(let defect): storage = defect
       case .source(let defect): source = defect
       case .step(let defect): step = defect
-      case .engine(let defect): sabotage = defect
+      #if SABOTAGE
+        case .engine(let defect): changeOptions = { $0.sabotage = defect }
+      #endif
       case .limits: hasLimits = true
       case .gate: hasGate = true
       case .retry: hasRetry = true
@@ -76,7 +81,7 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
     simulation.invariants.removeAll { unchecked.contains($0.name) }
     simulation.shrinkingAttempts = 0
     simulation.seedsBetweenRepetitions = invariants.contains(.determinism) ? 1 : 0
-    simulation.sabotage = sabotage
+    simulation.changeOptions = changeOptions
     return simulation
   }
 
@@ -142,7 +147,7 @@ extension BrokenVariant {
     return world
   }
 
-  static let all: [BrokenVariant] = [
+  static let ofStages: [BrokenVariant] = [
     BrokenVariant(.ledger(.claimsMore), [.claims], within: 3),
     BrokenVariant(.ledger(.forgetsOutcomes), [.liveness, .idle, .lastState], within: 6),
     BrokenVariant(.ledger(.forgetsPauses), [.commandOrder, .commandResult], within: 27),
@@ -179,23 +184,31 @@ extension BrokenVariant {
     BrokenVariant(.step(.neverEnds), [.liveness], within: 3),
     BrokenVariant(.step(.returnsNothing), [.liveness], within: 3),
     BrokenVariant(.step(.isRandom), in: .calm, [.determinism], within: 3),
-    BrokenVariant(.engine(.restartsAlways), [.refetching], within: 30),
-    BrokenVariant(.engine(.tellsNothing), [.lastState], within: 400),
-    BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 132),
-    BrokenVariant(.engine(.lostMessage), in: .calm, [.liveness, .shutdown], within: 60),
-    BrokenVariant(
-      .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
-    BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
-    BrokenVariant(.engine(.keepsCommands), [.bookkeeping], within: 60),
-    BrokenVariant(.engine(.runsPastGates), [.gates], within: 54),
-    BrokenVariant(.engine(.trustsSteps), in: careless, [.stepInputs, .wholeVersions], within: 30),
   ]
+
+  #if SABOTAGE
+    static let ofTheEngine: [BrokenVariant] = [
+      BrokenVariant(.engine(.restartsAlways), [.refetching], within: 30),
+      BrokenVariant(.engine(.tellsNothing), [.lastState], within: 400),
+      BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 132),
+      BrokenVariant(.engine(.lostMessage), in: .calm, [.liveness, .shutdown], within: 60),
+      BrokenVariant(
+        .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
+      BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
+      BrokenVariant(.engine(.keepsCommands), [.bookkeeping], within: 60),
+      BrokenVariant(.engine(.runsPastGates), [.gates], within: 54),
+      BrokenVariant(.engine(.trustsSteps), in: careless, [.stepInputs, .wholeVersions], within: 30),
+    ]
+  #else
+    /// Only builds by .ci/build have them.
+    static let ofTheEngine: [BrokenVariant] = []
+  #endif
 }
 
 @Suite(.endsHangs) struct BrokenVariantTests {
   static let strategies: [SchedulingStrategy] = [.randomWalk, .priorities(changes: 3)]
   /// Those variants that are found soon, each with one strategy; in the long form all with both.
-  static let cases = BrokenVariant.all.enumerated().flatMap { index, variant in
+  static let cases = (BrokenVariant.ofStages + BrokenVariant.ofTheEngine).enumerated().flatMap { index, variant in
     guard !LongForm.isSelected else { return strategies.map { (variant, $0) } }
     return variant.seeds <= 60 ? [(variant, strategies[index % strategies.count])] : []
   }

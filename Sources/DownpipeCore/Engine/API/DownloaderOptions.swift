@@ -33,8 +33,10 @@ public struct DownloaderOptions: Sendable {
   package var executors = Executors()
   /// Told what the engine decides; `nil` outside of simulations.
   package var probe: EngineProbe?
-  /// A defect that a test of simulations switches on; `nil` for none.
-  package var sabotage: Sabotage?
+  #if SABOTAGE
+    /// A defect that a test of simulations switches on; `nil` for none.
+    package var sabotage: Sabotage?
+  #endif
 
   /// Creates options. The defaults suit applications.
   public init(

@@ -167,7 +167,11 @@ actor Engine {
     switch effect {
     case .start(let run, let earlier):
       run.start(after: earlier)
-      if options.sabotage == .startsTwice { Run(run.record, leasedAt: time.now, run.stages, context).start(after: nil) }
+      #if SABOTAGE
+        if options.sabotage == .startsTwice {
+          Run(run.record, leasedAt: time.now, run.stages, context).start(after: nil)
+        }
+      #endif
     case .end(let run, let published): tell(run, published)
     case .announceUnsaved(let run, let error):
       guard run.status.state != .waiting(.turn) else { return }
@@ -209,7 +213,10 @@ actor Engine {
       // What follows sees that the runs are over that this ends.
       next = decide { conclude(&$0, $1) } ?? decide { $0.nextJob(at: $1) }
     }
-    context.mailbox.postEndOfTurn(isLost: options.sabotage == .lostMessage)
+    #if SABOTAGE
+      if options.sabotage == .lostMessage { return context.mailbox.postEndOfTurn(isLostBesideOutcomes: true) }
+    #endif
+    context.mailbox.postEndOfTurn()
   }
 
   // MARK: Ends

@@ -114,8 +114,12 @@ extension EngineState {
         return settle()
       }
       let runs = slots.runs
-      let isLate = context.options.sabotage == .lateCommands
-      guard let own = commands.takeTurn(of: number, mayBeLate: isLate, hasRun: { runs[$0] != nil }) else { return nil }
+      #if SABOTAGE
+        if context.options.sabotage == .lateCommands, let own = commands.takeTurnLate(of: number) {
+          return decide(own.decision, of: number, at: instant)
+        }
+      #endif
+      guard let own = commands.takeTurn(of: number, hasRun: { runs[$0] != nil }) else { return nil }
       // What it has begun may be done without the ledger.
       if mustSettle, !own.hasBegun, let error = turn.ledgerError {
         commands.fail(number, error)
@@ -299,9 +303,10 @@ extension EngineState {
     } then: { state, _, answer in
       switch answer {
       case .success(let isBusy):
-        if state.context.options.sabotage == .idleWithoutSecondLook {
-          state.idleWaiters.finish(.success(()))
-        } else if !isBusy, state.isIdle {
+        #if SABOTAGE
+          if state.context.options.sabotage == .idleWithoutSecondLook { state.idleWaiters.finish(.success(())) }
+        #endif
+        if !isBusy, state.isIdle {
           state.idleWaiters.finish(waiting, .success(()))
         } else if let failure {
           state.idleWaiters.finish(waiting, .failure(failure))

@@ -55,10 +55,13 @@ final class Mailbox: Sendable {
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
 
-  /// - Parameter isLost: Whether it is lost beside an outcome: only as a ``Sabotage``.
-  func postEndOfTurn(isLost: Bool = false) {
-    change(forTurn: false) { $0.mail.hasEndedTurn = !isLost || $0.mail.outcomes.isEmpty }
-  }
+  func postEndOfTurn() { change(forTurn: false) { $0.mail.hasEndedTurn = true } }
+
+  #if SABOTAGE
+    func postEndOfTurn(isLostBesideOutcomes: Bool) {
+      change(forTurn: false) { $0.mail.hasEndedTurn = $0.mail.outcomes.isEmpty }
+    }
+  #endif
 
   /// Posts the rule that a gate with a number has reported.
   func post(_ rule: GateRule, of gate: Int) {

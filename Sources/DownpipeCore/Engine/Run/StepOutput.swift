@@ -10,7 +10,9 @@ extension Run {
   func checkOutput(
     _ output: Artifact, of step: PipelineStep, from input: Artifact, in context: ProcessingContext
   ) async throws -> DownloadError? {
-    if self.context.options.sabotage == .trustsSteps { return nil }
+    #if SABOTAGE
+      if self.context.options.sabotage == .trustsSteps { return nil }
+    #endif
     let kind = step.output ?? input.kind
     guard output.kind == kind else {
       throw await refusal(

@@ -69,8 +69,16 @@ struct CommandQueue: Sendable {
     ready.append(.command(number))
   }
 
-  /// Notes a command again, which then never ends: only as a ``Sabotage``.
-  mutating func keep(_ call: Call) { pending[-call.number] = Pending(number: -call.number, ids: []) { _ in } }
+  #if SABOTAGE
+    /// Notes a command again, which then never ends.
+    mutating func keep(_ call: Call) { pending[-call.number] = Pending(number: -call.number, ids: []) { _ in } }
+
+    /// Begins the turn of a command without a look at earlier ones.
+    mutating func takeTurnLate(of number: Int) -> Turn? {
+      guard pending[number]?.decision != nil else { return nil }
+      return takeTurn(number)
+    }
+  #endif
 
   mutating func append(_ entry: Entry) { ready.append(entry) }
 
@@ -97,24 +105,28 @@ struct CommandQueue: Sendable {
     let hasBegun: Bool
   }
 
-  /// Begins the turn of a command.
+  /// Begins the turn of a command when its turn has come.
   ///
   /// - Parameter hasRun: Whether a download has a run: a command for all leaves these, in its first turn, to those that were
   ///   called before.
   /// - Returns: `nil` if an earlier command comes first, or the caller was cancelled.
-  mutating func takeTurn(of number: Int, mayBeLate: Bool, hasRun: (DownloadID) -> Bool) -> Turn? {
-    guard let command = pending[number], let decision = command.decision else { return nil }
-    if !mayBeLate, let earlier = earlier(than: command, hasRun: hasRun) {
+  mutating func takeTurn(of number: Int, hasRun: (DownloadID) -> Bool) -> Turn? {
+    guard let command = pending[number], command.decision != nil else { return nil }
+    if let earlier = earlier(than: command, hasRun: hasRun) {
       if command.isCancelled, !giveUp(number) { return nil }
       pending[number]?.blocker = earlier
       blocked[earlier, default: []].insert(number)
       return nil
     }
+    return takeTurn(number)
+  }
+
+  private mutating func takeTurn(_ number: Int) -> Turn? {
+    guard let command = pending[number], let decision = command.decision else { return nil }
     pending[number]?.decision = nil
     pending[number]?.blocker = nil
     pending[number]?.hasHadATurn = true
-    return Turn(
-      decision: decision, hasBegun: command.hasHadATurn || command.hasStopped)
+    return Turn(decision: decision, hasBegun: command.hasHadATurn || command.hasStopped)
   }
 
   /// Whether a command needs to know which downloads this owner holds.

@@ -3,7 +3,9 @@ extension EngineState {
   /// Takes a call: the run that it stops is stopped at once, and the rest is done in its turn.
   mutating func take(_ call: Call) {
     guard !mode.isStopping || call.isContinuation else { return call.fail(DownloadError.shutDown) }
-    if context.options.sabotage == .keepsCommands { commands.keep(call) }
+    #if SABOTAGE
+      if context.options.sabotage == .keepsCommands { commands.keep(call) }
+    #endif
     var stopped: Run?
     if let reason = call.stopReason, let id = call.ids?.first, let run = slots.runs[id],
       commands.permitStop(of: run, by: call.number), run.stop(reason)

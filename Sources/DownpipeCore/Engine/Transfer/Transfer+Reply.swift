@@ -61,9 +61,11 @@ extension Transfer {
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest, isPermitted: !isAsking && run.read { $0.versions.mayChange },
           canRefresh: run.canRefresh(url))
-        if run.context.options.sabotage == .restartsAlways, case .append = plan {
-          plan = .replace(because: DownloadError(.contentChanged, "sabotage"))
-        }
+        #if SABOTAGE
+          if run.context.options.sabotage == .restartsAlways, case .append = plan {
+            plan = .replace(because: DownloadError(.contentChanged, "sabotage"))
+          }
+        #endif
         run.context.options.probe?.note(.planned(run.id, plan))
         noteRanges(of: reply, asked: ask, plan)
         if isAsking, case .begin = plan { try await fetchAnew() }

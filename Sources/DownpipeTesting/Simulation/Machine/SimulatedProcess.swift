@@ -77,12 +77,14 @@ final class SimulatedProcess: Sendable {
   // MARK: The downloader
 
   /// Opens a downloader with the stages.
-  func open(_ stages: PipelineStages, sabotage: Sabotage? = nil) async throws -> Downloader {
+  func open(
+    _ stages: PipelineStages, _ changeOptions: (inout DownloaderOptions) -> Void = { _ in }
+  ) async throws -> Downloader {
     var options = DownloaderOptions(
       time: time, random: { [world] in world.random(.backOff) { Double.random(in: 0..<1, using: &$0) } },
       checkpoints: world.checkpoints)
     options.executors = Executors(executor)
-    options.sabotage = sabotage
+    changeOptions(&options)
     options.probe = EngineProbe { [world, checks = system.checks, identity = ObjectIdentifier(self)] in
       world.coverage.note($0)
       switch $0 {

@@ -35,9 +35,9 @@ final class CallWorld {
   private let instant: EngineState.Instant
 
   /// - Parameter isAwaited: Whether a caller waits until the downloader is idle: then there are more jobs.
-  init(sabotage: Sabotage? = nil, isAwaited: Bool = false) async throws {
+  init(isAwaited: Bool = false, changingOptions change: (inout DownloaderOptions) -> Void = { _ in }) async throws {
     self.isAwaited = isAwaited
-    setup = try await StateModel.Setup(limit: 2, sabotage: sabotage)
+    setup = try await StateModel.Setup(limit: 2, changingOptions: change)
     let date = setup.records[0].createdAt
     instant = .init(now: .zero, date: date)
     let additions = setup.records.map { LedgerAddition(request: $0.request, arrival: $0.arrival) }
