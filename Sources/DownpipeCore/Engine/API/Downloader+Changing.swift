@@ -72,7 +72,7 @@ extension Downloader {
   /// Replaces the gate that has the same ``Stage/id``, or adds the gate if there is none.
   ///
   /// The new gate takes effect at once: if it is closed, it suspends the running downloads that it applies to.
-  public func replace(_ gate: some Gate) async { await engine.replace(gate: gate) }
+  public func replace(_ gate: some Gate) async { await engine.replace(.gate(gate)) }
 
   /// Removes the gate with the given ``Stage/id``. Downloads that waited for it can start at once.
   /// - Returns: `false` if there is no such gate.
@@ -107,7 +107,7 @@ extension Downloader {
   /// Replaces the rate policy that has the same ``Stage/id``, or adds the policy if there is none. It applies to running
   /// transfers within a second. A rate that all downloaders of a ledger share (``RatePolicy/sharesRates``) holds for this one
   /// alone if its ledger cannot lease shares.
-  public func replace(_ policy: some RatePolicy) async { await engine.replace(rate: policy) }
+  public func replace(_ policy: some RatePolicy) async { await engine.replace(.rate(policy)) }
 
   /// Removes the rate policy with the given ``Stage/id``. Paused transfers continue within a second.
   /// - Returns: `false` if there is no such policy.
@@ -115,10 +115,10 @@ extension Downloader {
   public func removeRatePolicy(id: String) async -> Bool { await engine.removeRate(id: id) }
 
   /// Replaces the retry policy. The new policy applies from the next failure on, also of downloads that are running.
-  public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
+  public func replace(_ policy: some RetryPolicy) async { await engine.replace(.retry(policy)) }
 
   /// Replaces the segment policy, or adds it. The new policy applies from the next transfer on.
-  public func replace(_ policy: some SegmentPolicy) async { await engine.replace(segments: policy) }
+  public func replace(_ policy: some SegmentPolicy) async { await engine.replace(.segments(policy)) }
 
   /// Replaces the source that has the same ``Stage/id``, or adds the source after the others if there is none.
   ///

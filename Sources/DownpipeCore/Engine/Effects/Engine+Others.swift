@@ -13,8 +13,7 @@ extension Engine {
 
   /// Lets the next turn look for downloads that others have released, made due or changed.
   func noteChangesByOthers() {
-    state.due.insert([.others, .timer, .leases])
-    context.mailbox.wake()
+    decide(.changedByOthers)
   }
 
   // MARK: Other processes
@@ -38,10 +37,10 @@ extension Engine {
   private func concernsOthers() async -> Bool {
     if isAnythingAwaited { return true }
     // This is set again when something may start.
-    state.mode.mayHaveQueue = false
+    decide(.queue(mayExist: false))
     let counts = try? await store.counts(.all)
     let isQueued = counts.map { $0.contains { ($0.key == .waiting || $0.key.isActive) && $0.value > 0 } } ?? true
-    if isQueued { state.mode.mayHaveQueue = true }
+    if isQueued { decide(.queue(mayExist: true)) }
     return state.mode.mayHaveQueue || isAnythingAwaited
   }
 }

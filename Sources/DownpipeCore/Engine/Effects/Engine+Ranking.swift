@@ -24,7 +24,7 @@ extension Engine {
   private func rank(by policy: Ranking, _ progress: Completion) async {
     do {
       try await store.rank(by: policy)
-      if ranking === progress { decide { state, _ in state.mode.isRanked = true } }
+      if ranking === progress { decide(.ranked) }
       progress.complete()
     } catch {
       // A shutdown ends it between two transactions.

@@ -1,8 +1,16 @@
 // Replacing stages while a downloader runs.
 extension Engine {
-  func replace(gate: any Gate) { decide { state, _ in state.replace(gate: gate) } }
+  func replace(_ replacement: Replacement) { decide(.replaced(replacement)) }
 
-  func removeGate(id: String) -> Bool { decide { state, _ in state.removeGate(id: id) } }
+  func removeGate(id: String) -> Bool {
+    defer { replace(.noGate(id: id)) }
+    return pipeline.gates.contains { $0.id == id }
+  }
+
+  func removeRate(id: String) -> Bool {
+    defer { replace(.noRate(id: id)) }
+    return pipeline.rates.contains { $0.id == id }
+  }
 
   nonisolated func replace(admission policy: any AdmissionPolicy, excess: Excess) async {
     try? await context.mailbox.call(for: [], isContinuation: true) { _ in
@@ -19,19 +27,10 @@ extension Engine {
 
   func replace(scheduling policy: any SchedulingPolicy) async throws {
     try checkOpen()
-    decide { state, _ in state.replace(scheduling: policy) }
+    replace(.scheduling(policy))
     try await beginRanking().waitThroughCancellation()
     try? await context.mailbox.call(for: [], isContinuation: true) { _ in { state, _ in .over(state.rankRuns()) } }
-    decide { state, _ in state.lookAgain() }
   }
-
-  func replace(rate policy: any RatePolicy) { decide { state, _ in state.replace(rate: policy) } }
-
-  func removeRate(id: String) -> Bool { decide { state, _ in state.removeRate(id: id) } }
-
-  func replace(retry policy: any RetryPolicy) { decide { state, _ in state.replace(retry: policy) } }
-
-  func replace(segments policy: (any SegmentPolicy)?) { decide { state, _ in state.replace(segments: policy) } }
 
   func replace(source: any Source) async throws {
     try checkOpen()
@@ -40,7 +39,6 @@ extension Engine {
       await session.stop()
       throw DownloadError.shutDown
     }
-    decide { state, _ in state.replace(source: source, session: session) }
-    stopUnusedSessions()
+    replace(.source(source, session))
   }
 }

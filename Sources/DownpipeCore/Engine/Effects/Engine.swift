@@ -11,7 +11,7 @@ internal import Synchronization
 /// one step of this actor.
 actor Engine {
   nonisolated let context: EngineContext
-  var state: EngineState
+  private(set) var state: EngineState
   /// The child tasks that the loop starts next.
   private var newTasks: [@Sendable () async -> Void] = []
   /// The gates that the loop begins to watch next.
@@ -62,8 +62,7 @@ actor Engine {
           await loop(in: &group, &watchers)
           // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
           context.mailbox.close()
-          state.commands.refuseAll()
-          state.idleWaiters.finish(.failure(DownloadError.shutDown))
+          decide(.over)
           hub.finish()
           group.cancelAll()
         }
@@ -146,15 +145,10 @@ actor Engine {
   }
 
   /// Tells the state what has happened, and carries out what it decides.
-  func decide(_ message: EngineState.Message) { decide { $0.receive(message, at: $1) } }
-
-  /// Lets the state decide, and carries out the effects.
-  @discardableResult
-  func decide<Decision>(_ decision: (inout EngineState, EngineState.Instant) -> Decision) -> Decision {
-    let result = decision(&state, instant)
+  func decide(_ message: EngineState.Message) {
+    state.receive(message, at: instant)
     for effect in state.takeEffects() { carryOut(effect) }
     if !isDeciding, state.hasNews { context.mailbox.wake(forTurn: false) }
-    return result
   }
 
   /// Makes the loop start a child task.
@@ -172,7 +166,11 @@ actor Engine {
           Run(run.record, leasedAt: time.now, run.stages, context).start(after: nil)
         }
       #endif
-    case .end(let run, let published): tell(run, published)
+    case .end(let run, let published):
+      // A watcher that hears of it finds the download without its run, and may add or resume it at once.
+      if let published { run.announce(state: published) }
+      run.markEnded()
+    case .stop(let session): begin { await session.stop() }
     case .announceUnsaved(let run, let error):
       guard run.status.state != .waiting(.turn) else { return }
       run.announce(.attemptFailed(error))
@@ -207,11 +205,11 @@ actor Engine {
 
   /// Performs the jobs of a turn.
   private func takeTurn() async {
-    var next = decide { $0.nextJob(at: $1) }
-    while let job = next {
-      let conclude = await job.perform(context)
-      // What follows sees that the runs are over that this ends.
-      next = decide { conclude(&$0, $1) } ?? decide { $0.nextJob(at: $1) }
+    decide(.turnGoesOn)
+    while let job = state.job {
+      decide(.performed(await job.perform(context)))
+      // What follows sees that the runs are over that this has ended.
+      if state.job == nil { decide(.turnGoesOn) }
     }
     #if SABOTAGE
       if options.sabotage == .lostMessage { return context.mailbox.postEndOfTurn(isLostBesideOutcomes: true) }
@@ -256,24 +254,9 @@ actor Engine {
 
   /// Stops the sources, removes what others have finished since, and closes the ledger, after the loop has ended.
   private func close() async {
-    for session in state.stages.takeAllSessions() { await session.stop() }
+    for session in state.stages.allSessions { await session.stop() }
     await context.removeRefusedCopies()
     try? await store.close()
-  }
-
-  /// Publishes the end of a run, and resumes those that wait for it. A watcher that hears of it finds the download without its
-  /// run, and may add or resume it at once.
-  private func tell(_ run: Run, _ published: DownloadState?) {
-    if let published { run.announce(state: published) }
-    run.markEnded()
-    stopUnusedSessions()
-  }
-
-  /// Stops the sessions of replaced sources that no run uses.
-  func stopUnusedSessions() {
-    guard state.stages.hasRetired else { return }
-    let oldest = state.slots.runs.values.map(\.stages.sourcesVersion).min()
-    for session in state.stages.takeIdle(oldest: oldest) { begin { await session.stop() } }
   }
 
   /// Cleans up after a run that the ledger has refused: it has lost its lease. Says so, or deletes its partial if its download
@@ -315,14 +298,11 @@ actor Engine {
     for run in state.slots.runs.values { run.announce(.refused(error)) }
   }
 
-  /// Lets the next turn reclaim the downloads of dead owners, and publish the changes of other owners.
   private func maintain() async {
-    // Own leases are renewed first: after the machine has slept they may have expired.
+    // First: after the machine has slept they may have expired.
     if state.slots.hasRuns { await renewLeases() }
-    state.due.insert(.reclaim)
-    noteChangesByOthers()
-    decide { state, _ in state.removeRefusedCopies() }
     decide(.maintained)
+    noteChangesByOthers()
   }
 
   private func renewLeases() async {
@@ -345,9 +325,9 @@ actor Engine {
   func waitUntilIdle() async throws {
     try checkOpen()
     let waiter = Completion()
-    state.idleWaiters.insert(waiter)
-    defer { state.idleWaiters.remove(waiter) }
+    decide(.awaitsIdleness(waiter))
     context.mailbox.wake()
+    defer { decide(.awaitsIdlenessNoLonger(waiter)) }
     try await waiter.wait()
   }
 }

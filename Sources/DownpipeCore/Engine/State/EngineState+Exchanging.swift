@@ -46,6 +46,7 @@ extension EngineState {
   private mutating func remove(_ run: Run) {
     slots.remove(run)
     reasons.mayHaveChanged = true
+    stopUnusedSessions()
   }
 
   // MARK: Leasing

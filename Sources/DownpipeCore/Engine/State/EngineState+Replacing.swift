@@ -1,15 +1,46 @@
+/// What takes the place of the stage with its id, or is added; or the id of a stage that is removed.
+enum Replacement: Sendable {
+  case gate(any Gate)
+  case noGate(id: String)
+  case scheduling(any SchedulingPolicy)
+  case rate(any RatePolicy)
+  case noRate(id: String)
+  case retry(any RetryPolicy)
+  case segments((any SegmentPolicy)?)
+  case source(any Source, any SourceSession)
+}
+
 // Replacing stages while a downloader runs.
 extension EngineState {
-  mutating func replace(gate: any Gate) {
+  mutating func replace(_ replacement: Replacement) {
+    switch replacement {
+    case .gate(let gate): replace(gate: gate)
+    case .noGate(let id): removeGate(id: id)
+    case .scheduling(let policy): stages.change { $0.scheduling = policy }
+    case .rate(let policy): replace(rate: policy)
+    case .noRate(let id): removeRate(id: id)
+    case .retry(let policy): replace(retry: policy)
+    case .segments(let policy): replace(segments: policy)
+    case .source(let source, let session):
+      stages.replace(source, session: session)
+      stopUnusedSessions()
+      due.insert([.leases, .turn])
+    }
+  }
+
+  /// Stops the sessions of replaced sources that no run uses.
+  mutating func stopUnusedSessions() {
+    guard stages.hasRetired else { return }
+    let oldest = slots.runs.values.map(\.stages.sourcesVersion).min()
+    for session in stages.takeIdle(oldest: oldest) { add(.stop(session)) }
+  }
+
+  private mutating func replace(gate: any Gate) {
     gates.replace(gate)
     showGates()
   }
 
-  mutating func removeGate(id: String) -> Bool {
-    guard gates.remove(id: id) else { return false }
-    showGates()
-    return true
-  }
+  private mutating func removeGate(id: String) { if gates.remove(id: id) { showGates() } }
 
   /// Updates the gates of the pipeline, which has no list of its own.
   private mutating func showGates() {
@@ -39,39 +70,30 @@ extension EngineState {
     if excess == .stops { enforceLimits(at: instant) }
   }
 
-  mutating func replace(scheduling policy: any SchedulingPolicy) { stages.change { $0.scheduling = policy } }
-
-  mutating func replace(rate policy: any RatePolicy) {
+  private mutating func replace(rate policy: any RatePolicy) {
     context.rates.replace(policy)
     add(.leaseSharedRates)
     stages.change { $0.rates.set(policy, by: \.id) }
   }
 
-  mutating func removeRate(id: String) -> Bool {
+  private mutating func removeRate(id: String) {
     stages.change { $0.rates.removeAll { $0.id == id } }
-    return context.rates.remove(id: id)
+    context.rates.remove(id: id)
   }
 
-  mutating func replace(retry policy: any RetryPolicy) {
+  private mutating func replace(retry policy: any RetryPolicy) {
     stages.change { $0.retry = policy }
     context.policies.retry = policy
   }
 
-  mutating func replace(segments policy: (any SegmentPolicy)?) { stages.change { $0.segments = policy } }
-
-  mutating func replace(source: any Source, session: any SourceSession) {
-    stages.replace(source, session: session)
-    lookAgain()
-  }
-
-  mutating func lookAgain() { due.insert([.leases, .turn]) }
+  private mutating func replace(segments policy: (any SegmentPolicy)?) { stages.change { $0.segments = policy } }
 
   /// Replaces the stages that differ between two pipelines. Other stages are left alone: they have their own state, or
   /// the app has replaced them.
   mutating func adopt(_ new: Pipeline, insteadOf old: Pipeline, excess: Excess, at instant: Instant) {
     let gates = StageChanges(old.gates, new.gates)
     for gate in gates.changed { replace(gate: gate) }
-    for id in gates.removed { _ = removeGate(id: id) }
+    for id in gates.removed { removeGate(id: id) }
     let admission = StageChanges(old.admission, new.admission)
     for policy in admission.changed { stages.replace(policy) }
     for id in admission.removed { stages.removeAdmission(id: id) }
@@ -79,7 +101,7 @@ extension EngineState {
     if !admission.isEmpty { applyLimits(excess, at: instant) }
     let rates = StageChanges(old.rates, new.rates)
     for policy in rates.changed { replace(rate: policy) }
-    for id in rates.removed { _ = removeRate(id: id) }
+    for id in rates.removed { removeRate(id: id) }
     if !StageChanges([old.retry], [new.retry]).changed.isEmpty { replace(retry: new.retry) }
     let segments = StageChanges(old.segments.map { [$0] } ?? [], new.segments.map { [$0] } ?? [])
     if !segments.isEmpty { replace(segments: new.segments) }

@@ -21,6 +21,8 @@ struct EngineState: Sendable {
   var commands = CommandQueue()
   /// The turn in progress, or the next one.
   var turn = Turn()
+  /// What the turn has to do next; `nil` if it is over.
+  private(set) var job: Job?
   /// Downloads to add in this turn, beside its exchange, or before the next command.
   var additions: [Addition] = []
   var idleWaiters = IdleWaiters()
@@ -123,6 +125,8 @@ struct EngineState: Sendable {
     case .called(let call): take(call)
     case .addition(let addition): take(addition)
     case .cancelledCall(let number): cancelCall(number)
+    case .turnGoesOn: job = nextJob(at: instant)
+    case .performed(let conclude): job = conclude(&self, instant)
     case .turnEnded: mode.isTakingTurn = false
     case .errandEnded(let errand, let decision, let changes): end(errand, decision, changes)
     case .exchanged(let answer, let changed): take(answer, changed: changed, at: instant)
@@ -130,8 +134,26 @@ struct EngineState: Sendable {
     case .room(let bytes): take(room: bytes, at: instant)
     case .lookedForOthers(let mayMatter): endLook(mayMatter: mayMatter, at: instant)
     case .maintained:
+      due.insert(.reclaim)
+      removeRefusedCopies()
       set(.lease, after: context.options.lease, at: instant)
       tidy()
+    case .changedByOthers: due.insert([.others, .timer, .leases, .turn])
+    case .queue(let mayExist): mode.mayHaveQueue = mayExist
+    case .ranked: mode.isRanked = true
+    case .changed(let changes): note(changes)
+    case .ledgerFailed(let error): outbox.noteFailure(error)
+    case .replaced(let replacement): replace(replacement)
+    case .suspended: suspend()
+    case .suspensionEnds: mode.suspensions += 1
+    case .suspensionEnded(let call, let isFirst):
+      if isFirst { due.insert(.renames) }
+      if mode.suspensions == call { unsuspend() }
+    case .awaitsIdleness(let waiter): idleWaiters.insert(waiter)
+    case .awaitsIdlenessNoLonger(let waiter): idleWaiters.remove(waiter)
+    case .over:
+      commands.refuseAll()
+      idleWaiters.finish(.failure(DownloadError.shutDown))
     case .news(let audience, let needsTurn): look(audience, needsTurn: needsTurn, at: instant)
     }
   }

@@ -67,9 +67,6 @@ struct LiveStages: Sendable {
     return idle.map(\.session)
   }
 
-  /// Removes and returns all sessions, at the end.
-  mutating func takeAllSessions() -> [any SourceSession] {
-    defer { retired = [] }
-    return current.sessions + retired.map(\.session)
-  }
+  /// Those that have not been stopped.
+  var allSessions: [any SourceSession] { current.sessions + retired.map(\.session) }
 }

@@ -16,6 +16,10 @@ extension EngineState {
     case addition(Addition)
     /// The caller with this number does not wait any longer.
     case cancelledCall(Int)
+    /// The turn decides what is done next: ``EngineState/job``.
+    case turnGoesOn
+    /// The job of the turn has ended.
+    case performed(Job.Conclusion)
     case turnEnded
     /// An errand has ended, with what its command decides next and what it has changed.
     case errandEnded(Errand, AnyDecision?, Changes)
@@ -30,8 +34,29 @@ extension EngineState {
     /// Changes by other processes were looked for. A further change may matter here or not; `nil` if the ledger cannot
     /// tell of any.
     case lookedForOthers(mayMatter: Bool?)
-    /// ``Effect/maintain`` is done, or the loop begins: the timer for the next time is set.
+    /// ``Effect/maintain`` is done, or the loop begins: the downloads of dead owners are reclaimed.
     case maintained
+    /// Other users of the ledger have released, changed or added downloads, or made them due.
+    case changedByOthers
+    /// Whether downloads may be queued, as far as the ledger tells.
+    case queue(mayExist: Bool)
+    /// The ledger ranks by the pipeline's policy.
+    case ranked
+    /// Renames were finished before the loop began.
+    case changed(Changes)
+    /// The ledger has failed, which those are told who wait until the downloader is idle.
+    case ledgerFailed(DownloadError)
+    case replaced(Replacement)
+    /// All runs are stopped, and no download starts.
+    case suspended
+    /// A later call for a suspension wins: ``EngineState/Mode/suspensions`` is its number.
+    case suspensionEnds
+    /// - Parameter isFirst: Whether the downloader was suspended from the start: interrupted renames are finished now.
+    case suspensionEnded(call: Int, isFirst: Bool)
+    case awaitsIdleness(Completion)
+    case awaitsIdlenessNoLonger(Completion)
+    /// The loop has ended.
+    case over
     /// All messages so far have been received.
     case news(Audience, needsTurn: Bool)
   }
@@ -76,7 +101,9 @@ extension EngineState {
     /// Tell how far the running downloads have come, and stop those that are too slow or whose leases end.
     case tickRuns
     case renewLeases
-    /// Renew leases, let the next turn reclaim downloads of dead owners, then answer with ``Message/maintained``.
+    /// Renew leases, then answer with ``Message/maintained``.
     case maintain
+    /// Stop the session of a replaced source.
+    case stop(any SourceSession)
   }
 }

@@ -39,14 +39,7 @@ final class LiveRates: Sendable {
     change { $0.set(Limit(policy, time), by: \.id) }
   }
 
-  /// - Returns: `false` if there is no such policy.
-  func remove(id: String) -> Bool {
-    change { limits in
-      let count = limits.count
-      limits.removeAll { $0.id == id }
-      return limits.count < count
-    }
-  }
+  func remove(id: String) { change { $0.removeAll { $0.id == id } } }
 
   private func change<Result: Sendable>(_ body: (inout [Limit]) -> Result) -> Result {
     limits.withLock { limits in

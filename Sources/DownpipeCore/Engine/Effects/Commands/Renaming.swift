@@ -17,7 +17,7 @@ extension Engine {
     } catch {
       changes.due.insert(.renames)
     }
-    decide { [changes] state, _ in state.note(changes) }
+    decide(.changed(changes))
   }
 }
 
