@@ -248,7 +248,7 @@ final class StateModel {
     case .sleep(let due, .due): timers.append((.due, due))
     case .sleep(let due, .admission): timers.append((.admission, due))
     case .announceUnsaved, .watch, .sleep, .askRoom, .lookForOthers, .tickRuns, .renewLeases,
-      .maintain, .perform, .publish, .announcePresentState, .answer, .leaseSharedRates:
+      .maintain, .perform, .publish, .announcePresentState, .answer, .leaseSharedRates, .stop:
       break
     }
   }

@@ -75,7 +75,7 @@ struct LiveStagesTests {
     var stages = stages(source("web"), source("other"))
     let new = source("web")
     stages.replace(new, session: new)
-    let all = stages.takeAllSessions()
+    let all = stages.allSessions
     #expect(names(all).sorted() == ["other", "web", "web"])
     #expect(!stages.hasRetired)
   }
