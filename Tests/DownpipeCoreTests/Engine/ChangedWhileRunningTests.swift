@@ -34,6 +34,56 @@ struct ChangedWhileRunningTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  // MARK: The slot
+
+  @Test("A run that is stopped for a change goes on in its slot, before others, and counts no attempt")
+  func slot() async throws {
+    let source = FakeSource([url: [.init(bytes).holding(after: 40_000)], fresh: [.init(bytes).holding(after: 40_000)]])
+    let other = URL(string: "https://example.org/other.bin")!
+    source.script(other, .init(bytes))
+    let downloader = try await Downloader(options: options) {
+      source
+      FakeAdmissionPolicy { _, running in running.total < 1 ? .admitted : .full("one") }
+      FakeSchedulingPolicy { Rank().descending($0.priority).ascending($0.arrival) }
+      storage
+      ledger
+    }
+    let first = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    let second = try await downloader.add(DownloadRequest(other, id: "b", priority: .high))
+    for round in 1...3 {
+      try await first.update { $0.mirrors = [URL(string: "https://mirror.example.org/\(round)")!] }
+      await source.held(atLeast: round + 1)
+    }
+    try await first.update { [fresh] in $0.url = fresh }
+    await source.held(atLeast: 5)
+    #expect(try await first.status.attempts == 1)
+    #expect(!source.requests.map(\.url).contains(other))
+    source.release()
+    #expect(storage.bytes(of: try await first.value) == bytes)
+    _ = try await second.value
+    await downloader.shutdown()
+  }
+
+  @Test("A restart after a change is one: the file is fetched from its beginning")
+  func restartAfterAChange() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      storage
+      ledger
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    try await download.update { $0.mirrors = [URL(string: "https://mirror.example.org/1")!] }
+    try await download.restart()
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(try await download.status.attempts == 1)
+    #expect(source.requests.last?.range == nil)
+    await downloader.shutdown()
+  }
+
   // MARK: Fresh links
 
   @Test("What a run has done for its fresh link is not repeated after the end of its process")

@@ -151,11 +151,11 @@ struct DecisionOrderTests {
     let mirrors = DoubtedMirrors()
     for number in 0..<10_002 { mirrors.insert(DownloadID("\(number)")) }
     #expect(!mirrors.contains("0") && !mirrors.contains("1") && mirrors.contains("2"))
-    let (places, fixture) = (ExcludedPlaces(), try await RunFixture())
+    let (places, fixture) = (PlaceMemory(), try await RunFixture())
     let url = try #require(URL(string: "https://mirror.example/a"))
-    for number in 0..<10_002 { places.insert(url, of: try fixture.record(DownloadID("\(number)"))) }
-    #expect(places.places(of: try fixture.record("1")).isEmpty)
-    #expect(places.places(of: try fixture.record("2")) == [url])
+    for number in 0..<10_002 { places.exclude(url, of: try fixture.record(DownloadID("\(number)"))) }
+    #expect(places.excluded(of: try fixture.record("1")).isEmpty)
+    #expect(places.excluded(of: try fixture.record("2")) == [url])
   }
 
   // MARK: The ledger in memory

@@ -106,6 +106,24 @@ struct WrongPlaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("what is known of places outlives a stop for a change: which one was wrong, and which one has sent the bytes on disk")
+  func changedMeanwhile() async throws {
+    let source = FakeSource([
+      url: [wrong()], mirror: [wrong(2).holding(after: 50_000), wrong(2)], third: [.init(bytes)],
+    ])
+    let retry = FakeRetryPolicy(.giveUp)
+    let downloader = try await downloader(source, retry: retry)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    await source.held(atLeast: 1)
+    try await download.update { [mirror, third] in $0.mirrors = [mirror, third] }
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.map(\.url) == [url, mirror, mirror, third])
+    #expect(source.requests[2].range != nil, "the bytes on disk are used")
+    #expect(failures.map(\.url) == [url.redacted, mirror.redacted])
+    #expect(retry.failures.isEmpty, "another place is no retry")
+    await downloader.shutdown()
+  }
+
   @Test("an excluded place is not asked again when the next one is interrupted")
   func theExclusionOutlivesTheRun() async throws {
     let cut = DownloadError(.network, "cut")

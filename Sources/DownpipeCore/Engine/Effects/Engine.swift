@@ -235,7 +235,7 @@ actor Engine {
     context.mailbox.wake(forTurn: false)
     let runs = state.slots.runs.values.map { run in
       // Without a slot, its work has ended, and its outcome is to be saved.
-      let isWorking = state.slots.start(of: run) != nil
+      let isWorking = state.slots.isWorking(run)
       return ShutdownReport.Unended(stage: isWorking ? run.presentStage : context.ledgerName, download: run.id)
     }
     guard runs.isEmpty else { return runs }

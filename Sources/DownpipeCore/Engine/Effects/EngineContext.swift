@@ -20,7 +20,7 @@ final class EngineContext: Sendable {
   let blocks = BlockPool()
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
-  let excludedPlaces = ExcludedPlaces()
+  let placeMemory = PlaceMemory()
   let hostFaults = HostFaults()
   /// What this machine lacks; see ``MachineHealth``.
   let machineFault = Monitor<DownloadError?>(nil)

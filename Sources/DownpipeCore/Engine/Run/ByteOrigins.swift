@@ -1,9 +1,11 @@
 internal import Foundation
 
-/// Which places have brought the bytes on disk, as far as one run knows.
+/// Which places have brought the bytes on disk, as far as is known.
 struct ByteOrigins: Sendable {
   /// Few: a file has at most as many places as its request and its server name.
   private var ranges: [(place: URL, bytes: ByteRangeSet)] = []
+
+  var isEmpty: Bool { ranges.isEmpty }
 
   /// Notes that a place has brought bytes, or has sent the same ones as those on disk.
   mutating func note(_ bytes: ByteRangeSet, from place: URL) {

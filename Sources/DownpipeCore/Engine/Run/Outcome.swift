@@ -95,7 +95,7 @@ enum Outcome: Sendable {
   /// Lets the download wait as before the attempt.
   private static func giveBack(_ record: inout DownloadRecord, _ error: DownloadError) -> DownloadState {
     record.apply(.suspended)
-    record.attempts = max(0, record.attempts - 1)
+    record.forgetAttempt()
     return .waiting(WaitingReason(machine: error))
   }
 
@@ -105,8 +105,14 @@ enum Outcome: Sendable {
     if record.awaited != .link { record.awaited = nil }
     record.apply(event)
     if reason == .restart { record.apply(.restart) }
+    if reason == .changed { record.forgetAttempt() }
     return state
   }
+}
+
+extension DownloadRecord {
+  /// Counts the attempt no longer that ends now: neither the server nor the download is the reason.
+  fileprivate mutating func forgetAttempt() { attempts = max(0, attempts - 1) }
 }
 
 extension WaitingReason {

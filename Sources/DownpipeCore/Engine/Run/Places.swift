@@ -85,7 +85,7 @@ struct Places: Sendable {
 
 extension Run {
   var places: Places {
-    state.withLock { Places($0.record.request, excluded: context.excludedPlaces.places(of: $0.record), $0.places) }
+    state.withLock { Places($0.record.request, excluded: context.placeMemory.excluded(of: $0.record), $0.places) }
   }
 
   /// Uses another place from now on.

@@ -58,6 +58,11 @@ extension Run {
   /// The outcome of a stopped run.
   func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
+    let origins = state.withLock { state in
+      state.wasRestarted = reason == .restart
+      return state.origins
+    }
+    if reason == .changed { context.placeMemory.keep(origins, of: key) }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)
   }
@@ -67,8 +72,12 @@ extension Run {
     // The pipeline may have changed since the request was added: nothing may finish unchecked.
     try request.checkDigests(against: pipeline.steps)
     if !read({ $0.isAsking }) { goBackFromEmptyVersion() }
-    // A restart begins anew.
-    if read({ $0.attempts }) <= 1 { context.excludedPlaces.forget(key) }
+    // Also after a restart.
+    let isNew = read { $0.attempts <= 1 && $0.bytesFetched == 0 }
+    if isNew { context.placeMemory.forget(key) }
+    if !isNew, read({ !$0.partialRanges.isEmpty }), let origins = context.placeMemory.takeOrigins(of: key) {
+      state.withLock { $0.origins = origins }
+    }
     if read({ $0.awaited }) == .link { try await LinkRefresh(run: self).perform() }
     try await prepareRefresh()
     if let artifact = try await existing() {
@@ -79,7 +88,7 @@ extension Run {
     while true {
       do {
         let artifact = try await fetchAndPublish()
-        context.excludedPlaces.forget(key)
+        context.placeMemory.forget(key)
         return artifact
       } catch let error where !(error is CancellationError) {
         let known = (error as? JudgedFailure)?.error ?? error as? DownloadError

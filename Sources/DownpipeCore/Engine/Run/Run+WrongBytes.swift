@@ -18,14 +18,14 @@ extension Run {
   /// Forgets which places were excluded after the download has failed, or when they are all that is left: the next run
   /// asks all of them.
   func forgetExclusions(after error: DownloadError, _ decision: RetryDecision) {
-    if case .giveUp = decision { return context.excludedPlaces.forget(key) }
-    if Self.provesWrongBytes.contains(error.code), !hasOtherPlace { context.excludedPlaces.forget(key) }
+    if case .giveUp = decision { return context.placeMemory.forget(key) }
+    if Self.provesWrongBytes.contains(error.code), !hasOtherPlace { context.placeMemory.forget(key) }
   }
 
   /// An error with the place that has sent wrong bytes, and all such places if there are several.
   func naming(_ error: DownloadError) -> DownloadError {
     var error = error
-    var wrong = read { context.excludedPlaces.places(of: $0) }
+    var wrong = read { context.placeMemory.excluded(of: $0) }
     if Self.provesWrongBytes.contains(error.code) {
       let known = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges).known.map(\.place) }
       if known.count > 1 {
@@ -72,7 +72,7 @@ extension Run {
     }
     guard unknown.isEmpty, let wrong = known.first?.place, places.hasOther(than: wrong) else { return false }
     note(naming(error))
-    context.excludedPlaces.insert(wrong, of: record)
+    context.placeMemory.exclude(wrong, of: record)
     let next = self.places.next(insteadOf: wrong)
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     try await forget(read { $0.checkpoint.ranges }, withFacts: true)

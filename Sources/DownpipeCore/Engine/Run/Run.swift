@@ -50,6 +50,8 @@ final class Run: Sendable {
     /// Whether bytes were given up so that the ledger can save the outcome.
     var hasMadeRoom = false
     var stopReason: StopReason?
+    /// Whether the work has ended because of a restart.
+    var wasRestarted = false
     /// The files that the run has put in their final places, each as it was then.
     var placed: [Artifact] = []
     /// The stored path of the file that was published, or found in its place.
@@ -199,12 +201,12 @@ final class Run: Sendable {
   /// The stored path of the file that was published, or found in its place.
   var place: String? { state.withLock { $0.place } }
 
-  /// Whether stopping the run has completed a command that brings the download into a phase. A run that waits again
-  /// without attempts was restarted; any other was stopped for another reason, or had failed before.
+  /// Whether stopping the run has completed a command that brings the download into a phase. One that waits again may also have
+  /// been stopped for another reason, or have failed before.
   func hasBeenStopped(to phase: DownloadState.Phase) -> Bool {
     state.withLock { state in
       let record = state.record
-      return !state.wasRefused && record.phase == phase && (phase != .waiting || record.attempts == 0)
+      return !state.wasRefused && record.phase == phase && (phase != .waiting || state.wasRestarted)
     }
   }
 

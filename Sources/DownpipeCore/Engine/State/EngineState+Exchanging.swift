@@ -5,12 +5,12 @@ internal import Synchronization
 extension EngineState {
   // MARK: Outcomes
 
-  /// Frees the slot of a run whose work has ended; the next exchange saves its outcome.
+  /// Frees the slot of a run whose work has ended, unless it returns at once; the next exchange saves its outcome.
   mutating func endWork(of run: Run, _ outcome: Outcome, at instant: Instant) {
     if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
       stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: instant.now))
     }
-    slots.free(run)
+    if case .stopped(.changed) = outcome, mode.phase == .running { slots.keep(run) } else { slots.free(run) }
     due.insert(.leases)
     judgeMachine(by: run, outcome, at: instant)
     if case .notOwned = outcome { return cleanUp(run) }
@@ -62,7 +62,7 @@ extension EngineState {
     guard request != nil || (mustSave && !ledgerNeedsRest) else { return nil }
     // If this exchange does not lease, the next one has to.
     if request != nil {
-      due.remove(.leases)
+      if returning.isEmpty { due.remove(.leases) } else { returning = [] }
       mode.mayHaveQueue = true
     }
     mode.ledger = .used
@@ -82,7 +82,8 @@ extension EngineState {
     let selector = LeaseSelector(
       limits: stages.limits, rules: gates.rules, slots: slots, most: verdict == .one ? 1 : .max, now: instant.now)
     self.selector = selector
-    var request = leaseRequest(scope: context.options.scope, at: instant, selector.select)
+    let scope = returning.isEmpty ? context.options.scope : .ids(returning)
+    var request = leaseRequest(scope: scope, at: instant, selector.select)
     // Changes when the gates or the admission policies decide by other rules.
     request.rulesVersion = gates.reports &+ gates.replacements &+ stages.limits.replacements
     request.order = stages.limits.order
@@ -161,6 +162,10 @@ extension EngineState {
       ($0.notBefore != nil, $0.awaited, $0.phase == .waiting && !$0.waitsFor.isEmpty)
     }
     if isDelayed { due.insert(.timer) }
+    if slots.candidate(of: run) != nil {
+      returning.insert(run.id)
+      due.insert(.leases)
+    }
     remove(run)
     // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
     // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.

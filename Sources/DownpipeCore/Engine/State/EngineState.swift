@@ -31,6 +31,8 @@ struct EngineState: Sendable {
   /// Downloads whose states have to be read from the ledger and published, with the last known requests of those that may
   /// have been removed.
   var unpublished: [DownloadID: DownloadRequest?] = [:]
+  /// Downloads whose runs were stopped for a change and had a slot: they are leased before others.
+  var returning: Set<DownloadID> = []
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
   /// Runs that the ledger had refused and that have been cleaned up; the next turn ends them.

@@ -1,6 +1,7 @@
 /// The current runs, and which of them have a slot.
 ///
-/// A run has a slot from its lease until its work ends. It stays here until its outcome has been saved in the ledger.
+/// A run has a slot from its lease until its work ends; one that was stopped for a change until its outcome has been saved in the
+/// ledger: then it is leased again, before others. It stays here until its outcome has been saved.
 struct Slots: Sendable {
   /// All runs by download, in the order of their starts; the later one if a download has two.
   private(set) var runs = OrderedTable<DownloadID, Run>()
@@ -22,6 +23,8 @@ struct Slots: Sendable {
     /// A number that grows with each run.
     let start: Int
     let startedAt: Duration
+    /// Whether its work has ended.
+    var isIdle = false
   }
 
   /// Whether there are runs, also ended ones whose outcomes are not saved.
@@ -76,6 +79,12 @@ struct Slots: Sendable {
     }
     return hasChanged
   }
+
+  /// Notes that the work of a run has ended that keeps its slot.
+  mutating func keep(_ run: Run) { holders[ObjectIdentifier(run)]?.isIdle = true }
+
+  /// Whether a run has a slot and works.
+  func isWorking(_ run: Run) -> Bool { holders[ObjectIdentifier(run)]?.isIdle == false }
 
   /// Frees the slot of a run whose work has ended.
   /// - Returns: Whether the run had a slot.
