@@ -133,9 +133,9 @@ final class FilePartial: Partial {
   }
 
   /// Checks before each write that no other program has cut the file: the write would lengthen it again, with zeros where
-  /// its bytes were.
+  /// its bytes were. A file without a name is out of their reach.
   private func checkLength(of file: OpenFile, in state: State) throws {
-    guard state.length > 0 else { return }
+    guard state.length > 0, state.claim != nil else { return }
     let size = try file.status().size
     guard size < state.length else { return }
     throw DownloadError(
