@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import DownpipeTesting
 import Foundation
 import HangLimit
@@ -98,6 +98,47 @@ struct PieceTests: EngineSuite {
     #expect(fetched < 230_000, "\(fetched)")
     #expect(storage.partials.isEmpty && storage.openPartials == 0)
     await downloader.shutdown()
+  }
+
+  @Test("checkpoints of a repair keep the right pieces behind the wrong ones, and its progress is within the file")
+  func checkpoints() async throws {
+    var wrong = bytes
+    for index in 30_000..<60_000 { wrong[index] ^= 1 }
+    let held = FakeSource.Script(bytes).with { $0.chunkSize = 1000 }.holding(after: 15_000)
+    let source = FakeSource([url: [.init(wrong), held, .init(bytes)]])
+    var options = options
+    options.checkpoints = CheckpointPolicy(bytes: 5000, interval: .seconds(3600))
+    let observer = RecordingObserver()
+    let downloader = try await Downloader(options: options) {
+      source
+      FakeRetryPolicy(.resume(after: .zero))
+      observer
+      storage
+      AnyLedger(ledger)
+      Verify(bytes: bytes)
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    var ranges = ByteRangeSet()
+    while !ranges.contains(30_000..<40_000) { ranges = try await savedRanges() }
+    #expect(ranges.contains(0..<30_000) && ranges.contains(60_000..<100_000), "\(ranges)")
+    #expect(!ranges.contains(45_000..<60_000), "\(ranges)")
+    let progress = try await download.status.progress.received
+    #expect(progress == 85_000)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    let furthest = observer.events(of: "a").compactMap { event -> Int64? in
+      if case .progress(let progress) = event { progress.received } else { nil }
+    }.max()
+    #expect(furthest ?? 0 <= 100_000)
+    await downloader.shutdown()
+  }
+
+  private func savedRanges() async throws -> ByteRangeSet {
+    let store = try await ledger.open()
+    let record = try #require(try await store.record("a"))
+    try await store.close()
+    return record.checkpoint.ranges
   }
 
   enum Obstacle: CaseIterable { case gone, noRanges, otherSize, longer, shorter, coded }

@@ -21,7 +21,7 @@ struct EngineState: Sendable {
   var commands = CommandQueue()
   /// The turn in progress, or the next one.
   var turn = Turn()
-  /// What the turn has to do next; `nil` if it is over.
+  /// What the turn does now; `nil` if it has to decide.
   private(set) var job: Job?
   /// Downloads to add in this turn, beside its exchange, or before the next command.
   var additions: [Addition] = []
@@ -47,7 +47,10 @@ struct EngineState: Sendable {
 
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
-    enum Phase: Sendable { case running, suspended, stopping }
+    enum Phase: Sendable, Hashable {
+      case running, suspended
+      case stopping(isSuspended: Bool)
+    }
     /// A ledger that has failed is not used until a timer fires.
     enum LedgerUse: Sendable { case used, rests, restsUntilTimer }
     /// Whether changes by other processes are looked for; whether the ledger can report any.
@@ -72,8 +75,11 @@ struct EngineState: Sendable {
     /// The ledger has failed.
     mutating func restLedger() { if ledger == .used { ledger = .rests } }
 
-    var isSuspended: Bool { phase == .suspended }
-    var isStopping: Bool { phase == .stopping }
+    var isSuspended: Bool {
+      get { phase == .suspended || phase == .stopping(isSuspended: true) }
+      set { phase = isStopping ? .stopping(isSuspended: newValue) : newValue ? .suspended : .running }
+    }
+    var isStopping: Bool { if case .stopping = phase { true } else { false } }
   }
 
   /// What the next turn, or a part of it, has to do.
@@ -192,7 +198,7 @@ struct EngineState: Sendable {
   // MARK: News
 
   private mutating func stop() {
-    mode.phase = .stopping
+    mode.phase = .stopping(isSuspended: mode.isSuspended)
     context.stopsErrands.store(true, ordering: .relaxed)
     for run in slots.runs.values { run.stop(.shutdown) }
   }

@@ -34,7 +34,8 @@ extension EngineState {
     /// Changes by other processes were looked for. A further change may matter here or not; `nil` if the ledger cannot
     /// tell of any.
     case lookedForOthers(mayMatter: Bool?)
-    /// ``Effect/maintain`` is done, or the loop begins: the downloads of dead owners are reclaimed.
+    /// Leases were renewed, or the loop begins: the downloads of dead owners are reclaimed, refused copies are removed, and the next
+    /// maintenance is set.
     case maintained
     /// Other users of the ledger have released, changed or added downloads, or made them due.
     case changedByOthers

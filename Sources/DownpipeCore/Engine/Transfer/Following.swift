@@ -63,7 +63,7 @@ final class Following: Sendable {
   /// Whether the download has, or may have, a workspace.
   var hasWorkspace: Bool { state.withLock { $0.hasWorkspace } }
 
-  /// Receives one or more bodies, while the followers take what arrives. It returns when no follower is taking bytes.
+  /// Receives one body, or the segments of one file, while the followers take what arrives. It returns when no follower is taking bytes.
   ///
   /// The checkpoint's ranges must be the bytes on disk when it is called.
   func receiving(_ receive: () async throws -> Void) async throws {

@@ -145,7 +145,11 @@ extension Transfer {
       let (offset, bounds) = (writer.offset, writer.bounds)
       if offset > 0, offset >= bounds.compareUntil {
         run.update { record in
-          record.checkpoint.ranges.insert(contentsOf: bounds.compareUntil..<offset)
+          if bounds.compareUntil == 0 {
+            record.checkpoint.ranges.insert(before: offset)
+          } else {
+            record.checkpoint.ranges.insert(contentsOf: bounds.compareUntil..<offset)
+          }
           adoption?.apply(to: &record)
         }
         note(bounds.start..<offset, from: url)

@@ -61,6 +61,9 @@ extension Transfer {
     return places.nextForPieces.map { ($0, places.urls[$0]) }
   }
 
+  /// The most bytes of one request: servers may send less than what is asked for.
+  private static let mostAtOnce: Int64 = 64 << 20
+
   /// - Returns: `false` if the server does not send such a range of a file of this size.
   private func fillGaps(from url: URL, into partial: any Partial) async throws -> Bool {
     let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
@@ -71,8 +74,11 @@ extension Transfer {
     defer { if let connection { run.context.connections.close(connection) } }
     do {
       for gap in ByteRangeSet(0..<total).subtracting(checkpoint.ranges).ranges {
-        guard try await fill(gap, of: total, from: url, in: session, into: partial) else { return false }
-        try await book.commitBetweenBodies(partial)
+        for start in stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(Self.mostAtOnce)) {
+          let part = start..<min(start + Self.mostAtOnce, gap.upperBound)
+          guard try await fill(part, of: total, from: url, in: session, into: partial) else { return false }
+          try await book.commitBetweenBodies(partial)
+        }
       }
       return true
     } catch let error where !(error is CancellationError) {

@@ -55,16 +55,16 @@ extension Transfer {
           case .plan: break
           }
         }
-        var plan = ResumePlan.decide(
+        let decided = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
           // The expected size is that of the decoded file.
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest, isPermitted: !isAsking && run.read { $0.versions.mayChange },
           canRefresh: run.canRefresh(url))
         #if SABOTAGE
-          if run.context.options.sabotage == .restartsAlways, case .append = plan {
-            plan = .replace(because: DownloadError(.contentChanged, "sabotage"))
-          }
+          let plan = decided.restarting(run.context.options.sabotage == .restartsAlways)
+        #else
+          let plan = decided
         #endif
         run.context.options.probe?.note(.planned(run.id, plan))
         noteRanges(of: reply, asked: ask, plan)
@@ -159,3 +159,12 @@ extension Transfer {
     try await run.opening(session)(request).checked()
   }
 }
+
+#if SABOTAGE
+  extension ResumePlan {
+    fileprivate func restarting(_ isSabotage: Bool) -> ResumePlan {
+      guard isSabotage, case .append = self else { return self }
+      return .replace(because: DownloadError(.contentChanged, "sabotage"))
+    }
+  }
+#endif

@@ -181,11 +181,10 @@ final class StateModel {
       isGateClosed = step == .close
       decide { [isGateClosed] in $0.receive(.reported(gate: 1, isGateClosed ? .closed("no") : .open), at: $1) }
     case .suspend:
-      state.mode.phase = .suspended
-      for run in state.slots.runs.values { run.stop(.suspend) }
+      decide { $0.receive(.suspended, at: $1) }
     case .unsuspend:
-      state.due.insert(.leases)
-      state.mode.phase = .running
+      decide { $0.receive(.suspensionEnds, at: $1) }
+      decide { $0.receive(.suspensionEnded(call: $0.mode.suspensions, isFirst: false), at: $1) }
     case .timer:
       guard let first = timers.indices.min(by: { timers[$0].due < timers[$1].due }) else { break }
       let (timer, due) = timers.remove(at: first)

@@ -28,7 +28,7 @@ extension Engine {
 
 extension EngineState {
   mutating func suspend() {
-    if !mode.isStopping { mode.phase = .suspended }
+    mode.isSuspended = true
     mode.suspensions += 1
     due.insert(.turn)
     reasons.isUrgent = true
@@ -37,7 +37,7 @@ extension EngineState {
 
   mutating func unsuspend() {
     due.insert([.leases, .turn])
-    if mode.isSuspended { mode.phase = .running }
+    mode.isSuspended = false
     reasons.isUrgent = true
     tidy()
   }
