@@ -106,7 +106,7 @@ struct WrongPlaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("what is known of places outlives a stop for a change: which one was wrong, and which one has sent the bytes on disk")
+  @Test("what is known of places outlives a stop for a change: which was wrong, and which has sent the bytes on disk")
   func changedMeanwhile() async throws {
     let source = FakeSource([
       url: [wrong()], mirror: [wrong(2).holding(after: 50_000), wrong(2)], third: [.init(bytes)],

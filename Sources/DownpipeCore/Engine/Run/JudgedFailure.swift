@@ -99,7 +99,7 @@ extension Run {
     case .restart:
       await dropBytes()
     // These bytes are proved wrong: if they were kept, every resume by hand would fail again.
-    case .giveUp where Self.startsAgain.contains(error.code) || state.withLock({ $0.dropsBytes }),
+    case .giveUp where Self.startsAgain.contains(error.code) || findings.withLock({ $0.dropsBytes }),
       .refresh where isWrong:
       await dropBytes()
     case .giveUp, .giveBack, .refresh, .resume, .wait:

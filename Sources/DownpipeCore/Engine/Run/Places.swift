@@ -85,11 +85,12 @@ struct Places: Sendable {
 
 extension Run {
   var places: Places {
-    state.withLock { Places($0.record.request, excluded: context.placeMemory.excluded(of: $0.record), $0.places) }
+    let experience = findings.withLock { $0.places }
+    return read { Places($0.request, excluded: context.placeMemory.excluded(of: $0), experience) }
   }
 
   /// Uses another place from now on.
-  func use(_ place: Int) { state.withLock { $0.places.current = place } }
+  func use(_ place: Int) { findings.withLock { $0.places.current = place } }
 
   /// Whether the run goes on with another place after a failure of the one at an index: the retry policy would not try the
   /// same one again.

@@ -128,14 +128,15 @@ extension Run {
   func notePlaced(_ artifact: Artifact) {
     guard artifact.kind == .file, artifact.identity != nil, !artifact.isReused else { return }
     // One that has replaced an earlier file is all that this storage has.
-    state.withLock { if $0.record.earlierArtifact == nil { $0.placed.append(artifact) } }
+    if read({ $0.earlierArtifact == nil }) { findings.withLock { $0.placed.append(artifact) } }
   }
 
   /// The files that the run has put in their places, for the case that its outcome is refused.
   ///
   /// What a step has put outside of the storage is not among them: the other owner may have found it there.
   var refusedCopies: [RefusedCopy] {
-    let (placed, place) = state.withLock { ($0.placed, location ?? $0.record.location) }
+    let place = location ?? read { $0.location }
+    let placed = findings.withLock { $0.placed }
     return placed.compactMap { artifact in
       let stored = stored(artifact)
       guard let path = stored.path, !stored.isOutside else { return nil }

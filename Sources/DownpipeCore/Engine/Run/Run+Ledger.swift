@@ -41,7 +41,7 @@ extension Run {
       }
       return record.earlierArtifact != nil
     }
-    state.withLock { $0.origins = ByteOrigins() }
+    findings.withLock { $0.origins = ByteOrigins() }
     return hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps]
   }
 

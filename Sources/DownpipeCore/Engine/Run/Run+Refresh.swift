@@ -8,9 +8,9 @@ extension Run {
   /// A validator means something only for the place that has sent it, or for the URL of the request, which may lead there
   /// by a redirect.
   func condition(for url: URL) -> Validator? {
-    state.withLock { state in
-      let record = state.record
-      guard record.isAsking, !state.asksWithoutCondition, let validator = record.checkpoint.validator,
+    if findings.withLock({ $0.asksWithoutCondition }) { return nil }
+    return read { record in
+      guard record.isAsking, let validator = record.checkpoint.validator,
         validator.conditionField != nil
       else { return nil }
       guard let resource = record.checkpoint.resource, resource != url.resourceKey else { return validator }

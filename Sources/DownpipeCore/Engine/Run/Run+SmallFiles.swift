@@ -16,9 +16,8 @@ extension Run {
         .located(stage: nil, url: url, attempt: nil)
     }
     let latest = context.companions.lastNumber
-    let earlier = state.withLock { state in
-      state.fetched.updateValue(latest, forKey: Fetched(step: state.step, url: url))
-    }
+    let asked = Fetched(step: state.withLock { $0.step }, url: url)
+    let earlier = findings.withLock { $0.fetched.updateValue(latest, forKey: asked) }
     let shared = CompanionSession(run: self, base: session, url: url, maximum: maximum, number: earlier)
     do {
       return try await fetch(url, maximum, isNamedByUser: isNamedByUser, in: shared)

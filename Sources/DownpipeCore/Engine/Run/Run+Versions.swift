@@ -25,7 +25,7 @@ extension Run {
     if let version = error as? AnotherVersion { return version }
     // Only for bytes that differ: what was refused as a message stays refused. A digest proves the new version, and it takes the
     // place of the bytes on disk only then.
-    let isAllowed = state.withLock { $0.hasOtherBytes } && (read { $0.versions.mayChange } || verifiesDigest)
+    let isAllowed = findings.withLock { $0.hasOtherBytes } && (read { $0.versions.mayChange } || verifiesDigest)
     guard isAllowed, stopReason == nil, read({ !$0.partialRanges.isEmpty }) else { return nil }
     let known = (error as? JudgedFailure)?.error ?? error as? DownloadError
     guard let known, known.code == .contentChanged || known.code == .sizeChanged else { return nil }
@@ -50,7 +50,7 @@ extension Run {
       }
       return record.earlierArtifact != nil
     }
-    state.withLock { ($0.origins, $0.hasOtherBytes) = (ByteOrigins(), false) }
+    findings.withLock { ($0.origins, $0.hasOtherBytes) = (ByteOrigins(), false) }
     try await save(hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps])
   }
 }

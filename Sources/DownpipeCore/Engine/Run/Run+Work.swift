@@ -41,7 +41,7 @@ extension Run {
       // A stop for another reason has precedence.
       guard case .tooSlow = state.stopReason else { return nil }
       state.stopReason = nil
-      state.places.current = next
+      findings.withLock { $0.places.current = next }
       let task = context.executors.start { [self] in await work() }
       state.task = context.executors.start {
         _ = await withTaskCancellationHandler {
@@ -58,11 +58,8 @@ extension Run {
   /// The outcome of a stopped run.
   func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
-    let origins = state.withLock { state in
-      state.wasRestarted = reason == .restart
-      return state.origins
-    }
-    if reason == .changed { context.placeMemory.keep(origins, of: key) }
+    if reason == .restart { state.withLock { $0.wasRestarted = true } }
+    if reason == .changed { context.placeMemory.keep(findings.withLock { $0.origins }, of: key) }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)
   }
@@ -76,7 +73,7 @@ extension Run {
     let isNew = read { $0.attempts <= 1 && $0.bytesFetched == 0 }
     if isNew { context.placeMemory.forget(key) }
     if !isNew, read({ !$0.partialRanges.isEmpty }), let origins = context.placeMemory.takeOrigins(of: key) {
-      state.withLock { $0.origins = origins }
+      findings.withLock { $0.origins = origins }
     }
     if read({ $0.awaited }) == .link { try await LinkRefresh(run: self).perform() }
     try await prepareRefresh()

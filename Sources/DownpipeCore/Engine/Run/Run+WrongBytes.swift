@@ -27,7 +27,7 @@ extension Run {
     var error = error
     var wrong = read { context.placeMemory.excluded(of: $0) }
     if Self.provesWrongBytes.contains(error.code) {
-      let known = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges).known.map(\.place) }
+      let known = originsOfBytes.known.map(\.place)
       if known.count > 1 {
         error.message += "; its bytes came from \(Self.list(known))"
         return error
@@ -37,12 +37,18 @@ extension Run {
       if wrong.count < 2 { return error }
     }
     if error.code == .pieceMismatch {
-      let senders = state.withLock { $0.places.senders }
+      let senders = findings.withLock { $0.places.senders }
       if let first = senders.first { error = error.located(stage: nil, url: first, attempt: nil) }
       wrong += senders.filter { !wrong.contains($0) }
     }
     if !wrong.isEmpty { error.message += "; wrong bytes came from \(Self.list(wrong))" }
     return error
+  }
+
+  /// Where the bytes on disk came from.
+  private var originsOfBytes: (known: [(place: URL, bytes: ByteRangeSet)], unknown: ByteRangeSet) {
+    let bytes = read { $0.checkpoint.ranges }
+    return findings.withLock { $0.origins.origins(of: bytes) }
   }
 
   private static func list(_ places: [URL]) -> String { places.map(\.redacted).joined(separator: " and ") }
@@ -60,7 +66,7 @@ extension Run {
     if error.code == .pieceMismatch, let wrong = error.wrongBytes { return try await repairs(wrong, after: error) }
     guard Self.provesWrongBytes.contains(error.code), stopReason == nil, !Task.isCancelled else { return false }
     let places = places
-    let (known, unknown) = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges) }
+    let (known, unknown) = originsOfBytes
     let others = known.filter { $0.place != places.currentURL }
     if !others.isEmpty, known.count > 1 || !unknown.isEmpty {
       // No mixture again: it would not be known who is wrong.
@@ -89,9 +95,9 @@ extension Run {
   private func repairs(_ wrong: ByteRangeSet, after error: DownloadError) async throws -> Bool {
     guard stopReason == nil, !Task.isCancelled else { return false }
     let current = places.currentURL
-    state.withLock { state in
-      let known = state.origins.origins(of: wrong).known.map(\.place)
-      state.places.senders = known.isEmpty ? [current] : known
+    findings.withLock { findings in
+      let known = findings.origins.origins(of: wrong).known.map(\.place)
+      findings.places.senders = known.isEmpty ? [current] : known
     }
     let hasNext = places.nextForPieces != nil
     let isLeft = hasNext || takeWholePlace()
@@ -100,7 +106,7 @@ extension Run {
     update { $0.checkpoint.marks = [] }
     try await forget(wrong)
     guard isLeft else { return false }
-    state.withLock { $0.repair = hasNext ? .pieces : .whole }
+    findings.withLock { $0.repair = hasNext ? .pieces : .whole }
     announce(state: .transferring)
     return true
   }
@@ -108,9 +114,9 @@ extension Run {
   /// Goes on with a place that has not sent wrong bytes, but sends the file as a whole only.
   private func takeWholePlace() -> Bool {
     let index = places.nextForWhole
-    return state.withLock { state in
-      guard state.places.wholeOnly.popLast() != nil, let index else { return false }
-      state.places.current = index
+    return findings.withLock { findings in
+      guard findings.places.wholeOnly.popLast() != nil, let index else { return false }
+      findings.places.current = index
       return true
     }
   }

@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// One leased download while it is worked on, from the lease to its ``Outcome``.
 ///
-/// A run owns the task that does the work. State that other tasks read, such as status and speed, is protected by a
-/// lock; all other state is local to the work.
+/// A run owns the task that does the work. What others read, such as status and speed, is its ``State``; what only the work
+/// needs is in ``Findings``.
 final class Run: Sendable {
   /// How wrong pieces are fetched again.
   enum Repair: Sendable {
@@ -14,6 +14,7 @@ final class Run: Sendable {
     case whole
   }
 
+  /// What the engine, callers and watchers read while the work goes on.
   struct State: Sendable {
     var record: DownloadRecord
     /// The request that the run works for. The record's request may be a later one: of that, this run uses only headers
@@ -28,18 +29,6 @@ final class Run: Sendable {
     var watch: SpeedWatch?
     /// The link that this run has refreshed, from before the ledger has it.
     var freshLink: URL?
-    /// What the run has learnt of its places.
-    var places = Places.Experience()
-    /// Which places have brought the bytes on disk.
-    var origins = ByteOrigins()
-    /// The latest request of the downloader when a step has last asked for a small file: a copy from before is not used again.
-    var fetched: [Fetched: UInt64] = [:]
-    /// How the next transfer fetches wrong pieces again; `nil` if none were found.
-    var repair: Repair?
-    /// Whether a server has sent the whole file, with other bytes than those on disk.
-    var hasOtherBytes = false
-    /// Whether the bytes are of no use although the failure is not one of bytes.
-    var dropsBytes = false
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.
     var mayHoldBytes = false
     /// The available bytes of the storage with which the file would have fitted beside the reserve of a gate.
@@ -52,14 +41,8 @@ final class Run: Sendable {
     var stopReason: StopReason?
     /// Whether the work has ended because of a restart.
     var wasRestarted = false
-    /// The files that the run has put in their final places, each as it was then.
-    var placed: [Artifact] = []
     /// The stored path of the file that was published, or found in its place.
     var place: String?
-    /// Whether the server has confirmed that the published file has not changed.
-    var isUnchanged = false
-    /// Whether the server was asked about the published file, and its answer was of no use.
-    var asksWithoutCondition = false
     /// Whether the ledger has refused the outcome: another owner holds the download, or it was removed.
     var wasRefused = false
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
@@ -67,6 +50,28 @@ final class Run: Sendable {
     /// When another owner may take over the download, unless the lease is renewed; `nil` if leases do not expire.
     var leaseEnd: Duration?
     var task: Task<Void, Never>?
+  }
+
+  /// What the work has learnt. Transports and steps write here, too.
+  struct Findings: Sendable {
+    /// What the run has learnt of its places.
+    var places = Places.Experience()
+    /// Which places have brought the bytes on disk.
+    var origins = ByteOrigins()
+    /// The latest request of the downloader when a step has last asked for a small file: a copy from before is not used again.
+    var fetched: [Fetched: UInt64] = [:]
+    /// How the next transfer fetches wrong pieces again; `nil` if none were found.
+    var repair: Repair?
+    /// Whether a server has sent the whole file, with other bytes than those on disk.
+    var hasOtherBytes = false
+    /// Whether the bytes are of no use although the failure is not one of bytes.
+    var dropsBytes = false
+    /// Whether the server has confirmed that the published file has not changed.
+    var isUnchanged = false
+    /// Whether the server was asked about the published file, and its answer was of no use.
+    var asksWithoutCondition = false
+    /// The files that the run has put in their final places, each as it was then.
+    var placed: [Artifact] = []
   }
 
   let context: EngineContext
@@ -89,6 +94,8 @@ final class Run: Sendable {
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
+  /// Taken after `state`, if both are.
+  let findings = Mutex(Findings())
   /// Held while a state is set and told, so that states are told in the order in which they were set. Taken before `state`.
   private let telling = Mutex(())
   /// Whether the run has ended: its outcome is in the ledger, or will not be, because the lease is lost, or the ledger has

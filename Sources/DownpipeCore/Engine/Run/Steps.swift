@@ -118,7 +118,7 @@ extension Run {
     // server later.
     if read({ !$0.request.expectsDigest }) {
       if hasOtherPlace { return error }
-      state.withLock { $0.dropsBytes = true }
+      findings.withLock { $0.dropsBytes = true }
     }
     var judged = error
     judged.code = .processing

@@ -86,17 +86,19 @@ extension Transfer {
       }
     }
     let urls = places.urls
-    run.state.withLock { $0.places.usedSegments = true }
+    run.findings.withLock { $0.places.usedSegments = true }
     run.watchSpeed()
     defer {
       let (brought, written) = writer.withTable { ($0.brought, $0.written) }
-      run.state.withLock { state in
-        state.watch = nil
+      run.state.withLock { $0.watch = nil }
+      run.findings.withLock { findings in
         var own = written.subtracting(onDisk)
         if start < offset { own.insert(contentsOf: start..<offset) }
         for bytes in brought.values { own.subtract(bytes) }
-        state.origins.note(own, from: asked.url)
-        for (place, bytes) in brought.sorted(by: { $0.key < $1.key }) { state.origins.note(bytes, from: urls[place]) }
+        findings.origins.note(own, from: asked.url)
+        for (place, bytes) in brought.sorted(by: { $0.key < $1.key }) {
+          findings.origins.note(bytes, from: urls[place])
+        }
       }
       // However the bodies ended, the bytes count that have been compared where those of two connections meet.
       if let bytes = writer.provenBytes {

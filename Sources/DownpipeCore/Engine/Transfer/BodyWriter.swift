@@ -80,7 +80,7 @@ final class BodyWriter: CheckpointedWriter {
   /// - Throws: `.contentChanged` if they differ.
   private func compare(_ bytes: RawSpan, at offset: Int64) throws {
     guard let equal = bytes.firstDifference(from: try partial.read(at: offset, count: bytes.byteCount)) else { return }
-    if bounds.isWhole { run.state.withLock { $0.hasOtherBytes = true } }
+    if bounds.isWhole { run.findings.withLock { $0.hasOtherBytes = true } }
     throw DownloadError(
       .contentChanged, "the bytes at \(offset + Int64(equal)) that the server now sends differ from those on disk")
   }

@@ -113,7 +113,7 @@ extension Transfer {
   /// Gives up what has come of a body that contradicts what is known: it has brought no bytes of the file.
   private func giveUp(_ bounds: BodyBounds, since before: (facts: Checkpoint, mayChange: Bool)) {
     guard !bounds.compares else {
-      run.state.withLock { $0.hasOtherBytes = true }
+      run.findings.withLock { $0.hasOtherBytes = true }
       run.update { $0.checkpoint.cut(to: bounds.compareUntil) }
       return book.reset(to: bounds.compareUntil)
     }
@@ -130,7 +130,7 @@ extension Transfer {
   /// Notes which place has sent bytes, if there are several.
   func note(_ range: ByteRange, from url: URL) {
     guard range.length > 0, run.read({ !$0.request.mirrors.isEmpty }) else { return }
-    run.state.withLock { $0.origins.note(ByteRangeSet(range), from: url) }
+    run.findings.withLock { $0.origins.note(ByteRangeSet(range), from: url) }
   }
 
   /// Writes a body, which may end early, and notes the bytes that it has brought.

@@ -6,7 +6,7 @@ extension Transfer {
   /// Whether only the missing ranges of the file are to be fetched: pieces were found wrong, or an earlier run has begun to
   /// fetch wrong pieces and the usual way, which compares bytes of one strong validator, would give up those behind them.
   var isRepair: Bool {
-    if let repair = run.state.withLock({ $0.repair }) { return repair == .pieces }
+    if let repair = run.findings.withLock({ $0.repair }) { return repair == .pieces }
     return run.read { record in
       let checkpoint = record.checkpoint
       return record.request.pieces != nil && !record.isAsking && checkpoint.total != .unknown
@@ -22,14 +22,14 @@ extension Transfer {
   /// is asked until one has sent all ranges. If none sends ranges, the file is completed as any other one.
   @inline(never)  // The frame is needed for repairs only.
   func repair(_ partial: any Partial) async throws {
-    run.state.withLock { $0.repair = nil }
+    run.findings.withLock { $0.repair = nil }
     while true {
       do {
         return try await fillGapsFromAny(into: partial)
       } catch let error as DownloadError where error.code == .noSpace && run.stopReason == nil && !book.hasLostBytes {
         // A step can write when the file is complete: the repair needs the space first.
         guard await following.givesRoom() else { throw error }
-        run.state.withLock { _ = $0.places.askedForPieces.popLast() }
+        run.findings.withLock { _ = $0.places.askedForPieces.popLast() }
       }
     }
   }
@@ -40,9 +40,9 @@ extension Transfer {
     run.connections.store(1, ordering: .relaxed)
     defer { run.connections.store(0, ordering: .relaxed) }
     while let (place, url) = nextForPieces {
-      run.state.withLock { state in
-        state.places.askedForPieces.append(url)
-        state.places.current = place
+      run.findings.withLock { findings in
+        findings.places.askedForPieces.append(url)
+        findings.places.current = place
       }
       do {
         if try await fillGaps(from: url, into: partial) { return }
@@ -52,7 +52,7 @@ extension Transfer {
       }
     }
     // The right pieces behind a gap are worth another attempt, unless a place sends the whole file.
-    if let failure, run.state.withLock({ $0.places.wholeOnly.isEmpty }) { throw failure }
+    if let failure, run.findings.withLock({ $0.places.wholeOnly.isEmpty }) { throw failure }
     run.use(run.places.firstOfAll)
   }
 
@@ -96,7 +96,7 @@ extension Transfer {
     announceRedirects(of: reply, asked: url)
     guard reply.coverage == .range(gap, total: .known(total)), ContentCoding(reply.contentCoding) == nil else {
       reply.body.discard()
-      if reply.coverage == .whole { run.state.withLock { $0.places.wholeOnly.insert(url, at: 0) } }
+      if reply.coverage == .whole { run.findings.withLock { $0.places.wholeOnly.insert(url, at: 0) } }
       return false
     }
     run.announce(.started(attempt: ask.attempt, from: gap.lowerBound))

@@ -25,15 +25,13 @@ extension Transfer {
       throw error
     case .askAgain(let error):
       reply.body.discard()
-      run.state.withLock { $0.asksWithoutCondition = true }
+      run.findings.withLock { $0.asksWithoutCondition = true }
       run.announce(.refused(error.located(stage: nil, url: request.url, attempt: request.attempt)))
       return .askAgain
     case .unchanged:
       reply.body.discard()
-      run.state.withLock { state in
-        state.isUnchanged = true
-        state.record.checkpoint.freshUntil = reply.freshUntil(asked)
-      }
+      run.findings.withLock { $0.isUnchanged = true }
+      run.update { $0.checkpoint.freshUntil = reply.freshUntil(asked) }
       return .unchanged
     }
   }

@@ -42,7 +42,7 @@ struct Transfer: Sendable {
       }
       if isRepair { try await repair(partial) }
       try await transferFromAny(into: partial)
-      if run.state.withLock({ $0.isUnchanged }) {
+      if run.findings.withLock({ $0.isUnchanged }) {
         await discardUnused(partial)
         return nil
       }
@@ -144,7 +144,7 @@ struct Transfer: Sendable {
   /// server, until there is no such request left. The bytes on disk are kept.
   private func transferTrusting(_ url: URL, into partial: any Partial) async throws -> Bool {
     // Kept here as well, because the downloader's memory of URLs is bounded.
-    var trust = run.state.withLock { $0.places.distrusted.contains(url) } ? .none : run.context.trust.level(of: url)
+    var trust = run.findings.withLock { $0.places.distrusted.contains(url) } ? .none : run.context.trust.level(of: url)
     while true {
       var hasRange = false
       do {
@@ -157,9 +157,9 @@ struct Transfer: Sendable {
         if RangeTrust.isAboutTheServer(error.code) {
           run.context.trust.lower(url, to: less)
         } else {
-          let hasRanges = hasRange || run.state.withLock { $0.places.usedSegments }
+          let hasRanges = hasRange || run.findings.withLock { $0.places.usedSegments }
           guard hasRanges else { throw error }
-          run.state.withLock { $0.places.distrusted.append(url) }
+          run.findings.withLock { $0.places.distrusted.append(url) }
         }
         trust = less
         run.announce(.refused(error))
