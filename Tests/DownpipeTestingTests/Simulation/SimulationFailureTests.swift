@@ -57,6 +57,9 @@ struct SimulationFailureTests {
     let timeline = try await Simulation(.calm, workload: .adding(2)).timeline(of: 1)
     #expect(timeline.entries.contains { $0.kind == .command && $0.text.hasPrefix("user 1: add(") })
     #expect(timeline.entries.contains { $0.kind == .request })
+    let engine = timeline.entries.filter { $0.kind == .engine }
+    #expect(engine.contains { $0.text == "the work has ended: published" && $0.id != nil })
+    #expect(engine.contains { $0.text.hasPrefix("exchange 1 has saved 0 of 0 and leased") })
     #expect(timeline.entries.map(\.time) == timeline.entries.map(\.time).sorted())
     let lines = timeline.mermaid.split(separator: "\n")
     #expect(lines.first == "sequenceDiagram")

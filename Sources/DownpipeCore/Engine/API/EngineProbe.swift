@@ -12,11 +12,29 @@ package struct EngineProbe: Sendable {
     case gaveBack(DownloadID)
     /// A command has come to the engine. The note is made in the task of its caller.
     case called
+    /// The engine's state receives a message.
+    case received(EngineMessage)
   }
 
   let note: @Sendable (Moment) -> Void
 
   package init(_ note: @escaping @Sendable (Moment) -> Void) { self.note = note }
+}
+
+/// What has happened, as the engine's state receives it: for timelines. Printed without secrets.
+package struct EngineMessage: Sendable, CustomStringConvertible {
+  let message: EngineState.Message
+
+  package var description: String { message.description }
+  /// The download that it concerns alone; `nil` for others.
+  package var id: DownloadID? { message.id }
+  /// Whether it only drives the loop: nothing has happened.
+  package var isOfLoop: Bool {
+    switch message {
+    case .turnGoesOn, .performed, .turnEnded, .news: true
+    default: false
+    }
+  }
 }
 
 extension Downloader {

@@ -146,6 +146,7 @@ actor Engine {
 
   /// Tells the state what has happened, and carries out what it decides.
   func decide(_ message: EngineState.Message) {
+    if let probe = options.probe { probe.note(.received(EngineMessage(message: message))) }
     state.receive(message, at: instant)
     for effect in state.takeEffects() { carryOut(effect) }
     if !isDeciding, state.hasNews { context.mailbox.wake(forTurn: false) }

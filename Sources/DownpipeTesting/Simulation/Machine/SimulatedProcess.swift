@@ -85,14 +85,16 @@ final class SimulatedProcess: Sendable {
       checkpoints: world.checkpoints)
     options.executors = Executors(executor)
     changeOptions(&options)
-    options.probe = EngineProbe { [world, checks = system.checks, identity = ObjectIdentifier(self)] in
+    options.probe = EngineProbe { [world, number, checks = system.checks, identity = ObjectIdentifier(self)] in
       world.coverage.note($0)
       switch $0 {
       case .stopped(let id, let reason): checks.stopped(id, reason: reason)
       case .planned(let id, .replace), .beganVersion(let id): checks.restarted(id)
       case .called: CommandOrder.current?.arrived()
       case .gaveBack(let id): checks.gaveBack(id, identity)
-      case .planned: break
+      case .received(let message) where !message.isOfLoop:
+        world.timeline.note(.engine, number, message.id, text: "\(message)")
+      case .planned, .received: break
       }
     }
     let stages = stages.changing { [self] parts in

@@ -22,7 +22,7 @@ final class CoverageCounter: Sendable {
     case .beganVersion: count("another version begins")
     case .stopped(_, let reason): count("stop: \(reason)")
     case .gaveBack: count("a fault of the machine")
-    case .called: break
+    case .called, .received: break
     }
   }
 }

@@ -24,7 +24,7 @@ public struct SimulationTimeline: Sendable, CustomStringConvertible {
       case .disk: "  \(process)->>Disk: \(text)"
       case .ledger: "  \(process)->>Ledger: \(text)"
       case .state: "  \(process)-->>User: \(text)"
-      case .process, .world: "  Note over \(process): \(text)"
+      case .engine, .process, .world: "  Note over \(process): \(text)"
       }
     }
     return lines.joined(separator: "\n")

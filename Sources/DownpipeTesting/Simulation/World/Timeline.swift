@@ -17,6 +17,8 @@ public struct TimelineEntry: Sendable, Hashable {
     case ledger
     /// The state of a download, as watchers learn it.
     case state
+    /// What the engine of a process is told: calls, outcomes, answers of the ledger, timers.
+    case engine
     /// A process that starts or ends.
     case process
     /// A change of the surroundings: the network, a gate, the calendar.
