@@ -38,9 +38,12 @@ struct ChangedWhileRunningTests: EngineSuite {
 
   @Test("A run that is stopped for a change goes on in its slot, before others, and counts no attempt")
   func slot() async throws {
-    let source = FakeSource([url: [.init(bytes).holding(after: 40_000)], fresh: [.init(bytes).holding(after: 40_000)]])
+    let held = FakeSource.Script(bytes).holding(after: 10_000)
+    let source = FakeSource([url: [held], fresh: [held]])
     let other = URL(string: "https://example.org/other.bin")!
     source.script(other, .init(bytes))
+    let mirrors = (1...3).compactMap { URL(string: "https://mirror.example.org/\($0)") }
+    for mirror in mirrors { source.script(mirror, .init(bytes)) }
     let downloader = try await Downloader(options: options) {
       source
       FakeAdmissionPolicy { _, running in running.total < 1 ? .admitted : .full("one") }
@@ -52,17 +55,22 @@ struct ChangedWhileRunningTests: EngineSuite {
     await source.held(atLeast: 1)
     let second = try await downloader.add(DownloadRequest(other, id: "b", priority: .high))
     for round in 1...3 {
-      try await first.update { $0.mirrors = [URL(string: "https://mirror.example.org/\(round)")!] }
-      await source.held(atLeast: round + 1)
+      try await first.update { $0.mirrors = [mirrors[round - 1]] }
+      await asked(source, atLeast: round + 1)
     }
     try await first.update { [fresh] in $0.url = fresh }
-    await source.held(atLeast: 5)
+    await asked(source, atLeast: 5)
     #expect(try await first.status.attempts == 1)
     #expect(!source.requests.map(\.url).contains(other))
     source.release()
     #expect(storage.bytes(of: try await first.value) == bytes)
     _ = try await second.value
     await downloader.shutdown()
+  }
+
+  private func asked(_ source: FakeSource, atLeast count: Int) async {
+    while source.requests.count < count { await Task.yield() }
+    await source.held(atLeast: 1)
   }
 
   @Test("A restart after a change is one: the file is fetched from its beginning")

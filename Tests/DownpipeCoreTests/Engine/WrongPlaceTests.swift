@@ -112,7 +112,7 @@ struct WrongPlaceTests: EngineSuite {
       url: [wrong()], mirror: [wrong(2).holding(after: 50_000), wrong(2)], third: [.init(bytes)],
     ])
     let retry = FakeRetryPolicy(.giveUp)
-    let downloader = try await downloader(source, retry: retry)
+    let downloader = try await downloader(source, .digest, retry: retry)
     let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
     await source.held(atLeast: 1)
     try await download.update { [mirror, third] in $0.mirrors = [mirror, third] }

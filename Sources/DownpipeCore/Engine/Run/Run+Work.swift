@@ -58,7 +58,6 @@ extension Run {
   /// The outcome of a stopped run.
   func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
-    if reason == .restart { state.withLock { $0.wasRestarted = true } }
     if reason == .changed { context.placeMemory.keep(findings.withLock { $0.origins }, of: key) }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)

@@ -20,6 +20,7 @@ extension EngineState {
       run.state.withLock { $0.record.request.destination = $0.request.destination }
     }
     if case .failed(_, .wait(for: .descriptors, _)) = outcome { slots.ranOutOfDescriptors() }
+    if case .stopped(.restart) = outcome { run.state.withLock { $0.wasRestarted = true } }
     let hasRefresher = run.pipeline.refresher != nil
     let state = run.update { record in
       record.bytesFetched = record.bytesFetched.addingSaturated(run.fetched.exchange(0, ordering: .relaxed))

@@ -136,7 +136,8 @@ final class StateModel {
     state = EngineState(setup.pipeline, sessions: [setup.source], setup.context)
     ledger = Dictionary(uniqueKeysWithValues: setup.records.map { ($0.id, $0) })
     start = setup.records[0].createdAt
-    state.due.remove(.reclaim)
+    // Errands are not carried out here.
+    state.due.subtract([.reclaim, .deletions])
     decide { $0.receive(.reported(gate: 1, .open), at: $1) }
     look(needsTurn: true)
   }
