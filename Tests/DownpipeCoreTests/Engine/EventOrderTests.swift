@@ -102,4 +102,19 @@ struct EventOrderTests: EngineSuite {
     hub.finish()
     #expect(hub.note(nil, of: "a", by: later.watcher), "a downloader that is shut down tells nothing more")
   }
+
+  @Test("a reason is told after a run was stopped, also the same one: a status read in between may have had another")
+  func reasonAfterAStop() async throws {
+    let fixture = try await RunFixture()
+    let run = try fixture.run("a")
+    let hub = fixture.context.hub
+    let events = hub.events(of: "a").stream
+    let reason = DownloadState.waiting(.limit(id: "Limits", text: "1 of 1"))
+    run.announce(state: reason)
+    let status = DownloadStatus(record: run.record, state: reason, in: fixture.context.storage)
+    for _ in 0..<3 { hub.publish(stateOf: status, isReason: true) }
+    hub.finish()
+    let told = await events.reduce(into: [DownloadState]()) { if case .state(let state) = $1.kind { $0.append(state) } }
+    #expect(told == [reason, reason])
+  }
 }

@@ -23,6 +23,8 @@ final class EventHub: Sendable {
     let events: EventBuffer
     /// The last state of the download that it watches which was told to it.
     var told: DownloadState?
+    /// Whether it waits for the reason for which its run was stopped: who has read its status since may have seen another one.
+    var mayDiffer = false
   }
   /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
@@ -74,7 +76,7 @@ final class EventHub: Sendable {
   ///   wait may have changed.
   func publish(stateOf status: DownloadStatus, isReason: Bool = false) {
     if isReason {
-      let isNews = state.withLock { $0.byDownload[status.id]?.contains { $0.told != status.state } ?? false }
+      let isNews = state.withLock { $0.byDownload[status.id]?.contains { $0.told != status.state || $0.mayDiffer } ?? false }
       guard isNews else { return }
     }
     publish(status.id, isReason ? nil : .status(status), state: status.state) {
@@ -119,7 +121,10 @@ final class EventHub: Sendable {
         if isRemoval {
           state.byDownload[id] = nil
         } else if let new {
-          state.byDownload[id] = all.map { Watcher(token: $0.token, events: $0.events, told: new) }
+          let mayDiffer = if case .run = change, case .waiting = new { true } else { false }
+          state.byDownload[id] = all.map {
+            Watcher(token: $0.token, events: $0.events, told: new, mayDiffer: mayDiffer)
+          }
         }
       }
       guard change != nil else { return Watchers(streams: own, ended: [], changes: []) }
