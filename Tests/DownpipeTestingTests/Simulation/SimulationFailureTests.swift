@@ -59,7 +59,7 @@ struct SimulationFailureTests {
     #expect(timeline.entries.contains { $0.kind == .request })
     let engine = timeline.entries.filter { $0.kind == .engine }
     #expect(engine.contains { $0.text == "the work has ended: published" && $0.id != nil })
-    #expect(engine.contains { $0.text.hasPrefix("exchange 1 has saved 0 of 0 and leased") })
+    #expect(engine.contains { $0.text.hasPrefix("call 1") })
     #expect(timeline.entries.map(\.time) == timeline.entries.map(\.time).sorted())
     let lines = timeline.mermaid.split(separator: "\n")
     #expect(lines.first == "sequenceDiagram")

@@ -76,7 +76,9 @@ final class EventHub: Sendable {
   ///   wait may have changed.
   func publish(stateOf status: DownloadStatus, isReason: Bool = false) {
     if isReason {
-      let isNews = state.withLock { $0.byDownload[status.id]?.contains { $0.told != status.state || $0.mayDiffer } ?? false }
+      let isNews = state.withLock { state in
+        state.byDownload[status.id]?.contains { $0.told != status.state || $0.mayDiffer } ?? false
+      }
       guard isNews else { return }
     }
     publish(status.id, isReason ? nil : .status(status), state: status.state) {

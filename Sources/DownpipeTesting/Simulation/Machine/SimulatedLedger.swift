@@ -197,8 +197,8 @@ final class SimulatedStore: LedgerStore {
       // An answer that is given again tells of what was changed before.
       $0.isGivenAgain ? [] : saved($0) + $0.leased.map(\.id)
     } as: {
-      // A download that is started by hand, beyond the limits.
-      if case .ids? = request?.scope { .lease } else { .exchange(saved: saved($0)) }
+      // A download that is started by hand, beyond the limits: no rules decide.
+      if case .ids? = request?.scope, request?.rulesVersion == 0 { .lease } else { .exchange(saved: saved($0)) }
     }
   }
 
