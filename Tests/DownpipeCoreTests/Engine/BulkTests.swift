@@ -322,7 +322,7 @@ struct BulkTests: EngineSuite {
     var changes = Changes()
     changes.removed = [removals.summary]
     state.note(changes)
-    let told = state.takeEffects().compactMap {
+    let told = state.takeActions().compactMap {
       if case .publish(.removalOf(let id)) = $0 { id } else { nil }
     }
     #expect(told == ["b"])

@@ -20,7 +20,7 @@ struct MailboxTests {
       let conclude = await job.perform(fixture.context)
       next = conclude(&state, instant) ?? state.nextJob(at: instant)
     }
-    for case .answer(let answers) in state.takeEffects() { for answer in answers { answer() } }
+    for case .answer(let answers) in state.takeActions() { for answer in answers { answer() } }
   }
 
   private func isShutDown(_ error: any Error) -> Bool { (error as? DownloadError)?.code == .shutDown }

@@ -12,8 +12,8 @@ package struct EngineProbe: Sendable {
     case gaveBack(DownloadID)
     /// A command has come to the engine. The note is made in the task of its caller.
     case called
-    /// The engine's state receives a message.
-    case received(EngineMessage)
+    /// The engine's state receives an event.
+    case received(EngineEvent)
   }
 
   let note: @Sendable (Moment) -> Void
@@ -22,15 +22,15 @@ package struct EngineProbe: Sendable {
 }
 
 /// What has happened, as the engine's state receives it: for timelines. Printed without secrets.
-package struct EngineMessage: Sendable, CustomStringConvertible {
-  let message: EngineState.Message
+package struct EngineEvent: Sendable, CustomStringConvertible {
+  let event: EngineState.Event
 
-  package var description: String { message.description }
+  package var description: String { event.description }
   /// The download that it concerns alone; `nil` for others.
-  package var id: DownloadID? { message.id }
+  package var id: DownloadID? { event.id }
   /// Whether it only drives the loop: nothing has happened.
   package var isOfLoop: Bool {
-    switch message {
+    switch event {
     case .turnGoesOn, .performed, .turnEnded, .news: true
     default: false
     }

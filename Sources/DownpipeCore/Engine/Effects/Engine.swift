@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Carries out what ``EngineState`` decides.
 ///
-/// A loop gives the state its messages: calls, outcomes of runs and reports of gates, which arrive in the mailbox. It never
+/// A loop gives the state its events: calls, outcomes of runs and reports of gates, which arrive in the mailbox. It never
 /// waits for a ledger or a disk. What has to wait for the ledger and is decided in turns is a ``Job``; jobs are done beside the
 /// loop, one at a time: so a gate that closes stops transfers although the ledger hangs. What has to wait for a disk is an
 /// ``Errand``, or part of a run: a disk holds up its own downloads only. Renewals of leases, rankings, look-ups and the clean-up
@@ -145,10 +145,10 @@ actor Engine {
   }
 
   /// Tells the state what has happened, and carries out what it decides.
-  func decide(_ message: EngineState.Message) {
-    if let probe = options.probe { probe.note(.received(EngineMessage(message: message))) }
-    state.receive(message, at: instant)
-    for effect in state.takeEffects() { carryOut(effect) }
+  func decide(_ event: EngineState.Event) {
+    if let probe = options.probe { probe.note(.received(EngineEvent(event: event))) }
+    state.receive(event, at: instant)
+    for action in state.takeActions() { carryOut(action) }
     if !isDeciding, state.hasNews { context.mailbox.wake(forTurn: false) }
   }
 
@@ -158,8 +158,8 @@ actor Engine {
     if !isDeciding { context.mailbox.wake(forTurn: false) }
   }
 
-  private func carryOut(_ effect: EngineState.Effect) {
-    switch effect {
+  private func carryOut(_ action: EngineState.Action) {
+    switch action {
     case .start(let run, let earlier):
       run.start(after: earlier)
       #if SABOTAGE

@@ -1,4 +1,4 @@
-// Calls: each is a message, and decides in its turn.
+// Calls: each is an event, and decides in its turn.
 extension EngineState {
   /// Takes a call: the run that it stops is stopped at once, and the rest is done in its turn.
   mutating func take(_ call: Call) {

@@ -1,6 +1,6 @@
 internal import Foundation
 
-// Timers: each is set by an effect, and comes back as a message when it fires.
+// Timers: each is set by an action, and comes back as an event when it fires.
 extension EngineState {
   /// What a timer is for.
   enum Timer: Sendable {

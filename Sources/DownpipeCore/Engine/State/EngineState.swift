@@ -3,11 +3,11 @@ internal import Synchronization
 
 /// What the engine knows, and how it decides.
 ///
-/// Messages come one at a time, and each is answered with effects that others carry out: a decision waits for nothing, and
-/// nothing can happen in the middle of one. It knows no clock; the time comes with the message.
+/// Events come one at a time, and each is answered with actions that others carry out: a decision waits for nothing, and
+/// nothing can happen in the middle of one. It knows no clock; the time comes with the event.
 ///
 /// What has to ask the ledger, and then decides, is a ``Job``; what has to ask a disk is an ``Errand``. A turn is one pass over all that may need jobs (see
-/// ``TurnPart``): ``nextJob(at:)`` decides which job comes next, and what a job has found is a message that is taken in one
+/// ``TurnPart``): ``nextJob(at:)`` decides which job comes next, and what a job has found is an event that is taken in one
 /// step, too. Additions and commands, outcomes and leases meet the ledger in turns only.
 struct EngineState: Sendable {
   var stages: LiveStages
@@ -43,7 +43,7 @@ struct EngineState: Sendable {
   /// Handed to runs and jobs. Decisions use the options, names and paths, ask the hub who is watched, and set the policies,
   /// rates and limits that runs read.
   let context: EngineContext
-  private var effects: [Effect] = []
+  private var actions: [Action] = []
 
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
@@ -122,10 +122,10 @@ struct EngineState: Sendable {
     self.context = context
   }
 
-  /// Decides what a message means. Runs are told at once to stop, and callers that have failed get their errors; what else
-  /// has to be done is in ``takeEffects()``.
-  mutating func receive(_ message: Message, at instant: Instant) {
-    switch message {
+  /// Decides what an event means. Runs are told at once to stop, and callers that have failed get their errors; what else
+  /// has to be done is in ``takeActions()``.
+  mutating func receive(_ event: Event, at instant: Instant) {
+    switch event {
     case .ended(let run, let outcome): endWork(of: run, outcome, at: instant)
     case .cleanedUp(let run): cleanedUp.append(run)
     case .reported(let gate, let rule): if gates.report(rule, of: gate) { noteGates() }
@@ -167,12 +167,12 @@ struct EngineState: Sendable {
   }
 
   /// Removes and returns what has to be done, in this order.
-  mutating func takeEffects() -> [Effect] {
-    defer { effects = [] }
-    return effects
+  mutating func takeActions() -> [Action] {
+    defer { actions = [] }
+    return actions
   }
 
-  mutating func add(_ effect: Effect) { effects.append(effect) }
+  mutating func add(_ action: Action) { actions.append(action) }
 
   /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
   var ledgerNeedsRest: Bool { mode.ledger != .used && !mode.isStopping }

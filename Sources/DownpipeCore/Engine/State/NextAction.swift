@@ -29,7 +29,7 @@ struct Job: Sendable {
 
   let perform: @Sendable (EngineContext) async -> Conclusion
 
-  /// Does nothing: the effects so far are carried out before the turn goes on.
+  /// Does nothing: the actions so far are carried out before the turn goes on.
   static let effectsFirst = Job { _ in { _, _ in nil } }
 }
 

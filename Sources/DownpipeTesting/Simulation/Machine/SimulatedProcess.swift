@@ -92,8 +92,8 @@ final class SimulatedProcess: Sendable {
       case .planned(let id, .replace), .beganVersion(let id): checks.restarted(id)
       case .called: CommandOrder.current?.arrived()
       case .gaveBack(let id): checks.gaveBack(id, identity)
-      case .received(let message) where !message.isOfLoop:
-        world.timeline.note(.engine, number, message.id, text: "\(message)")
+      case .received(let event) where !event.isOfLoop:
+        world.timeline.note(.engine, number, event.id, text: "\(event)")
       case .planned, .received: break
       }
     }

@@ -224,8 +224,8 @@ final class CallWorld {
 
   private func decide<Decision>(_ decision: (inout EngineState, EngineState.Instant) -> Decision) -> Decision {
     let result = decision(&state, instant)
-    for effect in state.takeEffects() {
-      switch effect {
+    for action in state.takeActions() {
+      switch action {
       case .start(let run, _): working.append(run)
       case .perform(let errand): errands.append(errand)
       case .end(let run, _): run.markEnded()

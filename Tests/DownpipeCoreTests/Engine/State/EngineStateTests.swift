@@ -5,11 +5,11 @@ import Testing
 
 @_spi(Ledger) @testable import DownpipeCore
 
-/// The decisions of the engine, without a task: messages in every order.
+/// The decisions of the engine, without a task: events in every order.
 @Suite(.endsHangs)
 struct EngineStateTests {
   @Test(
-    "Every order of up to six messages (seven in the long form) for two downloads keeps the invariants",
+    "Every order of up to six events (seven in the long form) for two downloads keeps the invariants",
     arguments: [1, 2])
   func everyOrder(limit: Int) async throws {
     let model = try await StateModel.Setup(limit: limit)
@@ -223,7 +223,7 @@ final class StateModel {
   @discardableResult
   private func decide<Decision>(_ decision: (inout EngineState, EngineState.Instant) -> Decision) -> Decision {
     let result = decision(&state, instant)
-    for effect in state.takeEffects() { carryOut(effect) }
+    for action in state.takeActions() { carryOut(action) }
     return result
   }
 
@@ -231,8 +231,8 @@ final class StateModel {
     decide { $0.receive(.news(.init(), needsTurn: needsTurn), at: $1) }
   }
 
-  private func carryOut(_ effect: EngineState.Effect) {
-    switch effect {
+  private func carryOut(_ action: EngineState.Action) {
+    switch action {
     case .start(let run, let earlier):
       if run.isIn(working) { flaw = "“\(run.id)” is started twice" }
       if let other = self.run(run.id), other !== earlier { flaw = "“\(run.id)” has two runs" }

@@ -8,12 +8,12 @@ import Testing
 /// What the engine's timers lead to, without a clock: each fires when the test says so.
 @Suite(.endsHangs)
 struct EngineTimerTests {
-  /// An engine's state, and the effects that it has asked for.
+  /// An engine's state, and the actions that it has asked for.
   private struct World {
     var state: EngineState
     let setup: StateModel.Setup
     var now = Duration.zero
-    var effects: [EngineState.Effect] = []
+    var actions: [EngineState.Action] = []
 
     init() async throws {
       setup = try await StateModel.Setup(limit: 1)
@@ -23,11 +23,11 @@ struct EngineTimerTests {
 
     private var instant: EngineState.Instant { .init(now: now, date: setup.records[0].createdAt + now / .seconds(1)) }
 
-    /// Delivers a message, and returns what has to be done: timers as their kind and the time until they fire.
-    mutating func receive(_ message: EngineState.Message) -> [String] {
-      state.receive(message, at: instant)
-      return state.takeEffects().map { effect in
-        if case .sleep(let due, let timer) = effect { "\(timer) in \(due - now)" } else { "\(effect)" }
+    /// Delivers an event, and returns what has to be done: timers as their kind and the time until they fire.
+    mutating func receive(_ event: EngineState.Event) -> [String] {
+      state.receive(event, at: instant)
+      return state.takeActions().map { action in
+        if case .sleep(let due, let timer) = action { "\(timer) in \(due - now)" } else { "\(action)" }
       }
     }
 
@@ -114,8 +114,8 @@ struct EngineTimerTests {
   @Test("Downloads of dead owners are reclaimed once in the time of a lease")
   func maintenance() async throws {
     var world = try await World()
-    let effects = world.receive(.maintained)
-    #expect(effects.first == "lease in \(Self.lease)" && effects.count == 2, "and what others have left is deleted")
+    let actions = world.receive(.maintained)
+    #expect(actions.first == "lease in \(Self.lease)" && actions.count == 2, "and what others have left is deleted")
     #expect(world.fire(.lease, after: Self.lease) == ["maintain"])
   }
 }

@@ -1,5 +1,5 @@
-// How messages are printed: what has happened, with ids, numbers and codes of errors, and without URLs or texts of servers.
-extension EngineState.Message: CustomStringConvertible {
+// How events are printed: what has happened, with ids, numbers and codes of errors, and without URLs or texts of servers.
+extension EngineState.Event: CustomStringConvertible {
   var description: String {
     switch self {
     case .ended(_, let outcome): "the work has ended: \(outcome.name)"

@@ -1,8 +1,6 @@
-internal import Foundation
-
 extension EngineState {
   /// What has happened.
-  enum Message: Sendable {
+  enum Event: Sendable {
     /// The work of a run has ended.
     case ended(Run, Outcome)
     /// A run that the ledger had refused has been cleaned up.
@@ -58,7 +56,7 @@ extension EngineState {
     case awaitsIdlenessNoLonger(Completion)
     /// The loop has ended.
     case over
-    /// All messages so far have been received.
+    /// All events so far have been received.
     case news(Audience, needsTurn: Bool)
   }
 
@@ -68,43 +66,5 @@ extension EngineState {
     var isAnythingWatched = false
     /// Whether a download is watched, or a caller waits until the downloader is idle.
     var isAnythingAwaited = false
-  }
-
-  /// What has to be done.
-  enum Effect: Sendable {
-    /// Start a run, after an earlier one of the same download has ended.
-    case start(Run, after: Run?)
-    /// Tell that a run has ended and its outcome is saved, with the state to publish; `nil` if it is not that of the download
-    /// any longer.
-    case end(Run, published: DownloadState?)
-    /// Clean up after a run that has lost its lease, then answer with ``Message/cleanedUp(_:)``.
-    case cleanUp(Run)
-    /// Tell that the outcome of a run could not be saved.
-    case announceUnsaved(Run, DownloadError)
-    /// Perform the jobs of ``EngineState/nextJob(at:)``, then answer with ``Message/turnEnded``.
-    case takeTurn
-    /// Perform an errand, then answer with ``Message/errandEnded(_:_:_:)``.
-    case perform(Errand)
-    case watch(WatchedGate)
-    /// Answer with ``Message/fired(_:_:)`` at the instant.
-    case sleep(until: Duration, Timer)
-    /// Answer with ``Message/room(_:)``.
-    case askRoom
-    /// Look for changes by other processes, then answer with ``Message/lookedForOthers(mayMatter:)``.
-    case lookForOthers
-    case publish(Publication)
-    /// Publish the state of a run again, because its request has changed.
-    case announcePresentState(Run)
-    /// Let callers go on.
-    case answer([Answer])
-    /// Start to lease shares of rates if a policy needs them.
-    case leaseSharedRates
-    /// Tell how far the running downloads have come, and stop those that are too slow or whose leases end.
-    case tickRuns
-    case renewLeases
-    /// Renew leases, then answer with ``Message/maintained``.
-    case maintain
-    /// Stop the session of a replaced source.
-    case stop(any SourceSession)
   }
 }
