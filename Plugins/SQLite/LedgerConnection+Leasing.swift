@@ -14,6 +14,7 @@
       let list = try lanes(for: request)
       try list.begin(request) { try kind($0.kind)?.candidate }
       var taken: [DownloadRecord] = []
+      var places: [(generation: Int64, lane: Lane)] = []
       var skipped: Set<Candidate> = []
       var held: [Candidate: Duration?] = [:]
       var left: [LaneList.Head] = []
@@ -39,7 +40,9 @@
           candidate.size = size
           switch request.select(candidate) {
           case .take:
-            if let record = try record ?? readable(head.key.generation) { taken.append(record) }
+            guard let record = try record ?? readable(head.key.generation) else { break }
+            taken.append(record)
+            places.append((record.generation, head.lane))
           case .skip:
             skipped.insert(line)
             left.append(head)
@@ -57,7 +60,9 @@
       }
       for head in left { list.putBack(head) }
       // Other lists may have a leased download as a head; this list is up to date.
-      if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
+      if laneLists.count > 1 {
+        for place in places { noteChange(of: place.generation, in: place.lane, but: list) }
+      }
       list.forget(taken)
       // The records are changed in place: a copy costs dozens of reference counts.
       var areLeased = true
@@ -217,12 +222,13 @@
     }
 
     /// Removes a download that may have left a lane from the lists of lanes.
-    func noteChange(of generation: Int64, in lane: Lane) {
+    /// - Parameter known: A list that needs no change.
+    func noteChange(of generation: Int64, in lane: Lane, but known: LaneList? = nil) {
       guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
-      for list in laneLists where list.covers(lane, kind) { list.remove(generation, from: lane) }
+      for list in laneLists where list !== known && list.covers(lane, kind) { list.remove(generation, from: lane) }
     }
 
     /// Discards the lists of lanes, after a change to many downloads.
-    func forgetLanes(but kept: LaneList? = nil) { laneLists.removeAll { $0 !== kept } }
+    func forgetLanes() { laneLists.removeAll() }
   }
 #endif

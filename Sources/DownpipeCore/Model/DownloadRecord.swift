@@ -29,7 +29,7 @@ public import Foundation
   public var owner: String?
   /// The last error, while the download waits for another attempt or has failed; otherwise `nil`.
   public var error: DownloadError?
-  /// The number of attempts begun.
+  /// The number of attempts begun, without those that were stopped for a change of the request or ended by a fault of the machine.
   public var attempts: Int
   /// The number of failed attempts in a row without progress.
   public var consecutiveFailures: Int

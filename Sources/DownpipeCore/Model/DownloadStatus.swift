@@ -15,7 +15,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let storedRanges: ByteRangeSet
   /// How far the step that works on the file has come; `nil` when no step works, and when it does not say.
   public let stepProgress: StepProgress?
-  /// The number of attempts begun.
+  /// The number of attempts begun, without those that were stopped for a change of the request or ended by a fault of the machine.
   public let attempts: Int
   /// The offset at which the latest transfer continued; 0 when it started at the first byte.
   public let resumedFrom: Int64

@@ -71,6 +71,9 @@ public import Foundation
   /// candidate has the size of the download that is leased next.
   public var select: @Sendable (Candidate) -> LeaseSelection
 
+  /// Whether it is for downloads that were started by hand, beyond limits: for those who watch a ledger.
+  package var isByHand = false
+
   /// Creates a lease request.
   public init(
     now: Date, until: Date, scope: LeaseScope = .all, location: String? = nil,

@@ -26,7 +26,7 @@ public struct Failure: Sendable {
   /// The number of failed attempts in a row with the same error code, and for `.httpStatus` the same status, including
   /// this one.
   public var repeated: Int
-  /// The number of all attempts so far.
+  /// The number of all attempts so far; see ``DownloadStatus/attempts``.
   public var attempts: Int
   /// A random number in 0..<1, drawn by the engine, for jitter.
   public var random: Double

@@ -110,8 +110,10 @@ struct ObservedStore: LedgerStoreWrapper {
         try await noteReopened(exchange, saves)
         return exchange
       }
-      if case .ids = request.scope {
+      if request.isByHand {
         let exchange = try await base.exchange(saves, leasing: request, at: now, number: number)
+        note(saves, exchange.saved)
+        try await noteReopened(exchange, saves)
         noteForced(exchange.leased)
         return exchange
       }

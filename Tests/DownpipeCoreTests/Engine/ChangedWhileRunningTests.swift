@@ -68,6 +68,30 @@ struct ChangedWhileRunningTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("A download that was started by hand beyond a limit goes on beyond it after a change")
+  func slotByHand() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(1)
+      storage
+      ledger
+    }
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    let second = try await downloader.add(DownloadRequest(url, id: "b"))
+    try await downloader.add(DownloadRequest(url, id: "c"))
+    #expect(try await downloader.start("b"))
+    await source.held(atLeast: 2)
+    try await second.update { [fresh] in $0.url = fresh }
+    while source.requests.count < 3 { await Task.yield() }
+    #expect(source.requests.map(\.id) == ["a", "b", "b"] && source.requests.last?.url == fresh)
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 3])
+    await downloader.shutdown()
+  }
+
   private func asked(_ source: FakeSource, atLeast count: Int) async {
     while source.requests.count < count { await Task.yield() }
     await source.held(atLeast: 1)

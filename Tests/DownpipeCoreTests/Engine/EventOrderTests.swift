@@ -116,5 +116,15 @@ struct EventOrderTests: EngineSuite {
     hub.finish()
     let told = await events.reduce(into: [DownloadState]()) { if case .state(let state) = $1.kind { $0.append(state) } }
     #expect(told == [reason, reason])
+    // A retry is no reason of the present state.
+    let again = try fixture.run("b")
+    let retry = DownloadState.waiting(.retry(at: Date(timeIntervalSince1970: 0), after: DownloadError(.network, "no")))
+    let other = EventHub(time: time)
+    let retries = other.events(of: "b").stream
+    other.publish(.state(retry), of: again)
+    let waits = DownloadStatus(record: again.record, state: retry, in: fixture.context.storage)
+    other.publish(stateOf: waits, isReason: true)
+    other.finish()
+    #expect(await retries.reduce(into: 0) { count, _ in count += 1 } == 1)
   }
 }

@@ -50,6 +50,7 @@ extension Engine {
     sizes["commands"] = state.commands.count
     sizes["calls"] = state.commands.ready.count + state.additions.count
     sizes["errands"] = state.errands.count
+    sizes["downloads that return"] = state.returning.count
     sizes["unpublished downloads"] = state.unpublished.count
     sizes["outcomes"] = state.outbox.count
     sizes["waits"] = state.waits.isAnythingMissing ? 1 : 0

@@ -235,7 +235,7 @@ actor Engine {
     let hasErrands = !context.areErrandsGivenUp.exchange(true, ordering: .relaxed) && state.errands.count > 0
     context.mailbox.wake(forTurn: false)
     let runs = state.slots.runs.values.map { run in
-      // Without a slot, its work has ended, and its outcome is to be saved.
+      // Otherwise its work has ended, and its outcome is to be saved.
       let isWorking = state.slots.isWorking(run)
       return ShutdownReport.Unended(stage: isWorking ? run.presentStage : context.ledgerName, download: run.id)
     }

@@ -123,7 +123,7 @@ final class EventHub: Sendable {
         if isRemoval {
           state.byDownload[id] = nil
         } else if let new {
-          let mayDiffer = if case .run = change, case .waiting = new { true } else { false }
+          let mayDiffer = if case .run = change, case .waiting(let reason) = new { reason.mayChange } else { false }
           state.byDownload[id] = all.map {
             Watcher(token: $0.token, events: $0.events, told: new, mayDiffer: mayDiffer)
           }

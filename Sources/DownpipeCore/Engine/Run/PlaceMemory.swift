@@ -18,7 +18,15 @@ final class PlaceMemory: Sendable {
 
   private struct State {
     var exclusions = OrderedTable<PartialKey, Exclusion>()
-    var origins = OrderedTable<PartialKey, ByteOrigins>()
+    var origins = OrderedTable<PartialKey, Kept>()
+  }
+
+  /// Which places have brought the bytes of a partial, when a run was stopped.
+  private struct Kept {
+    let origins: ByteOrigins
+    let partial: PartialKey
+    /// The bytes that the download had fetched by then: if it has fetched more since, others may be on disk.
+    let fetched: Int64
   }
 
   private static let capacity = 10_000
@@ -42,13 +50,18 @@ final class PlaceMemory: Sendable {
   }
 
   /// Keeps which places have brought the bytes on disk, for the next run.
-  func keep(_ origins: ByteOrigins, of key: PartialKey) {
-    if !origins.isEmpty { state.withLock { Self.set(origins, for: key, in: &$0.origins) } }
+  /// - Parameter fetched: The number of bytes that the download has fetched by now.
+  func keep(_ origins: ByteOrigins, of record: DownloadRecord, fetched: Int64) {
+    guard !origins.isEmpty else { return }
+    let kept = Kept(origins: origins, partial: record.partialKey, fetched: fetched)
+    state.withLock { Self.set(kept, for: Self.key(record), in: &$0.origins) }
   }
 
-  /// Removes and returns what the run before has kept; `nil` if it has kept nothing.
-  func takeOrigins(of key: PartialKey) -> ByteOrigins? {
-    state.withLock { $0.origins.isEmpty ? nil : $0.origins.removeValue(forKey: key) }
+  /// Removes what the run before has kept, and returns it if it is of the bytes on disk.
+  func takeOrigins(of record: DownloadRecord) -> ByteOrigins? {
+    let kept = state.withLock { $0.origins.isEmpty ? nil : $0.origins.removeValue(forKey: Self.key(record)) }
+    guard let kept, kept.partial == record.partialKey, kept.fetched == record.bytesFetched else { return nil }
+    return kept.origins
   }
 
   func forget(_ key: PartialKey) {

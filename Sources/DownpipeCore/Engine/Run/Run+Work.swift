@@ -58,7 +58,11 @@ extension Run {
   /// The outcome of a stopped run.
   func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
-    if reason == .changed { context.placeMemory.keep(findings.withLock { $0.origins }, of: key) }
+    if reason == .changed {
+      let (record, more) = (record, fetched.load(ordering: .relaxed))
+      let origins = findings.withLock { $0.origins }
+      context.placeMemory.keep(origins, of: record, fetched: record.bytesFetched.addingSaturated(more))
+    }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes(ofAllVersions: true) }
     return .stopped(reason)
   }
@@ -67,18 +71,20 @@ extension Run {
     if let failure = context.policies.gateFailure { throw failure }
     // The pipeline may have changed since the request was added: nothing may finish unchecked.
     try request.checkDigests(against: pipeline.steps)
-    if !read({ $0.isAsking }) { goBackFromEmptyVersion() }
-    // Also after a restart.
-    let isNew = read { $0.attempts <= 1 && $0.bytesFetched == 0 }
-    if isNew { context.placeMemory.forget(key) }
-    if !isNew, read({ !$0.partialRanges.isEmpty }), let origins = context.placeMemory.takeOrigins(of: key) {
+    let (isNew, hasBytes) = read { ($0.attempts <= 1 && $0.bytesFetched == 0, !$0.partialRanges.isEmpty) }
+    if isNew {
+      // Also after a restart.
+      context.placeMemory.forget(key)
+    } else if let origins = context.placeMemory.takeOrigins(of: record), hasBytes {
       findings.withLock { $0.origins = origins }
     }
+    if !read({ $0.isAsking }) { goBackFromEmptyVersion() }
     if read({ $0.awaited }) == .link { try await LinkRefresh(run: self).perform() }
     try await prepareRefresh()
     if let artifact = try await existing() {
       // A restart leaves the partial to the next transfer, which is not needed.
       try? await storage.removePartials(read { $0.partialKeys })
+      context.placeMemory.forget(key)
       return artifact
     }
     while true {

@@ -10,7 +10,11 @@ extension EngineState {
     if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
       stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: instant.now))
     }
-    if case .stopped(.changed) = outcome, mode.phase == .running { slots.keep(run) } else { slots.free(run) }
+    if case .stopped(.changed) = outcome, mode.phase == .running, run.read({ $0.waitsFor.isEmpty }) {
+      slots.keep(run)
+    } else {
+      slots.free(run)
+    }
     due.insert(.leases)
     judgeMachine(by: run, outcome, at: instant)
     if case .notOwned = outcome { return cleanUp(run) }
@@ -30,6 +34,7 @@ extension EngineState {
   }
 
   private mutating func cleanUp(_ run: Run) {
+    slots.free(run)
     run.state.withLock { $0.wasRefused = true }
     add(.cleanUp(run))
   }
@@ -63,7 +68,7 @@ extension EngineState {
     guard request != nil || (mustSave && !ledgerNeedsRest) else { return nil }
     // If this exchange does not lease, the next one has to.
     if request != nil {
-      if returning.isEmpty { due.remove(.leases) } else { returning = [] }
+      if returning.count == 0 { due.remove(.leases) }
       mode.mayHaveQueue = true
     }
     mode.ledger = .used
@@ -83,7 +88,13 @@ extension EngineState {
     let selector = LeaseSelector(
       limits: stages.limits, rules: gates.rules, slots: slots, most: verdict == .one ? 1 : .max, now: instant.now)
     self.selector = selector
-    let scope = returning.isEmpty ? context.options.scope : .ids(returning)
+    if returning.areForced {
+      let rules = gates.rules
+      var request = leaseRequest(scope: .ids(returning.next), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
+      request.isByHand = true
+      return request
+    }
+    let scope = returning.count == 0 ? context.options.scope : .ids(returning.next)
     var request = leaseRequest(scope: scope, at: instant, selector.select)
     // Changes when the gates or the admission policies decide by other rules.
     request.rulesVersion = gates.reports &+ gates.replacements &+ stages.limits.replacements
@@ -115,6 +126,8 @@ extension EngineState {
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
+      var forced: [DownloadID: Bool] = [:]
+      if case .ids(let ids)? = lease?.scope { forced = returning.remove(ids) }
       if answer.mustLease || isGivenAgain || !exchange.reopened.isEmpty { due.insert(.leases) }
       if !answer.unsaved.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
       if exchange.mayHaveReleasedDelayed { due.insert(.timer) }
@@ -130,7 +143,9 @@ extension EngineState {
         endSaved(unsaved, isReopened: exchange.reopened.contains(id) || changed.contains(id))
       }
       for record in exchange.leased {
-        start(record, leasedAt: lease?.instant ?? instant.now, for: lease?.location, at: instant)
+        start(
+          record, leasedAt: lease?.instant ?? instant.now, for: lease?.location, isForced: forced[record.id] != nil,
+          exceedsLimits: forced[record.id] ?? false, at: instant)
       }
       if let dues = selector?.dues { armAdmission(dues, at: instant) }
     case .failure(let error):
@@ -163,8 +178,8 @@ extension EngineState {
       ($0.notBefore != nil, $0.awaited, $0.phase == .waiting && !$0.waitsFor.isEmpty)
     }
     if isDelayed { due.insert(.timer) }
-    if slots.candidate(of: run) != nil {
-      returning.insert(run.id)
+    if slots.candidate(of: run) != nil, !isHeld, isInScope(run) {
+      returning.insert(run, isForced: slots.isForced(run))
       due.insert(.leases)
     }
     remove(run)
@@ -178,6 +193,11 @@ extension EngineState {
     }
     if isFinished { waits.end(.descriptors) }
     deleteEmptied(run)
+  }
+
+  /// Whether this downloader may lease a download again, whose tags may have changed.
+  private func isInScope(_ run: Run) -> Bool {
+    if case .tag(let tag) = context.options.scope { run.read { $0.request.tags.contains(tag) } } else { true }
   }
 
   /// Deletes bytes that the run could not delete when it had given them up; the ledger does not have them any longer.

@@ -140,6 +140,7 @@ extension EngineState {
       unpublished[id] = nil
     }
     waits.forget(removed.ids)
+    returning.remove(removed.ids)
     if removed.count > 0 { reasons.mayHaveChanged = true }
     for request in removed.watched { add(.publish(.removal(request))) }
     if removed.watched.count < removed.count { add(.publish(.incomplete)) }

@@ -32,7 +32,7 @@ struct EngineState: Sendable {
   /// have been removed.
   var unpublished: [DownloadID: DownloadRequest?] = [:]
   /// Downloads whose runs were stopped for a change and had a slot: they are leased before others.
-  var returning: Set<DownloadID> = []
+  var returning = Returning()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
   /// Runs that the ledger had refused and that have been cleaned up; the next turn ends them.

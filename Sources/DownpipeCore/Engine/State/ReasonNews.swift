@@ -44,6 +44,14 @@ struct ReasonNews: Sendable {
 }
 
 extension WaitingReason {
+  /// Whether it is computed from the present state of gates, limits and slots: a moment later it may be another one.
+  var mayChange: Bool {
+    switch self {
+    case .gate, .suspended, .machine: true
+    default: isFreeSlot
+    }
+  }
+
   /// Whether the download waits for a free slot only.
   var isFreeSlot: Bool {
     switch self {

@@ -86,6 +86,9 @@ struct Slots: Sendable {
   /// Whether a run has a slot and works.
   func isWorking(_ run: Run) -> Bool { holders[ObjectIdentifier(run)]?.isIdle == false }
 
+  /// Whether a run has a slot that it was given by hand.
+  func isForced(_ run: Run) -> Bool { holders[ObjectIdentifier(run)]?.isForced ?? false }
+
   /// Frees the slot of a run whose work has ended.
   /// - Returns: Whether the run had a slot.
   @discardableResult
@@ -184,4 +187,34 @@ struct Slots: Sendable {
 extension RunningDownloads {
   /// Whether there are enough descriptors for one more download; see ``Slots/ceiling``.
   func hasDescriptors(upTo ceiling: Int?) -> Bool { ceiling.map { total < $0 } ?? true }
+}
+
+/// Downloads that return to their slots.
+struct Returning: Sendable {
+  private var ids: Set<DownloadID> = []
+  /// Those that were started by hand: limits do not hold them up. Whether they also exceed those of connections.
+  private var forced: [DownloadID: Bool] = [:]
+
+  var count: Int { ids.count + forced.count }
+  /// Whether the next ones were started by hand: they are leased by themselves.
+  var areForced: Bool { !forced.isEmpty }
+  /// Those that are leased next.
+  var next: Set<DownloadID> { forced.isEmpty ? ids : Set(forced.keys) }
+
+  /// - Parameter isForced: Whether the run was started by hand.
+  mutating func insert(_ run: Run, isForced: Bool) {
+    if isForced { forced[run.id] = run.exceedsLimits } else { ids.insert(run.id) }
+  }
+
+  /// Removes downloads that were leased, or cannot be.
+  /// - Returns: Those that were started by hand, and whether they exceed the limits of connections.
+  @discardableResult
+  mutating func remove(_ gone: some Sequence<DownloadID>) -> [DownloadID: Bool] {
+    var known: [DownloadID: Bool] = [:]
+    for id in gone {
+      ids.remove(id)
+      if let exceeds = forced.removeValue(forKey: id) { known[id] = exceeds }
+    }
+    return known
+  }
 }

@@ -122,7 +122,7 @@ extension InvariantChecks {
     _ change: LedgerChange, from phase: DownloadState.Phase, to record: DownloadRecord
   ) -> Bool {
     switch change {
-    case .exchange(let saved) where saved.contains(record.id): phase.isActive
+    case .exchange(let saved, _) where saved.contains(record.id): phase.isActive
     case .lease: phase == .waiting && record.phase == .transferring
     case .exchange: phase == .waiting && record.phase == .transferring && record.waitsFor.isEmpty
     case .save: phase.isActive
@@ -168,7 +168,7 @@ extension InvariantChecks {
   }
 
   private func checkLimits(of process: SimulatedProcess, after change: LedgerChange, _ ids: [DownloadID]) {
-    guard case .exchange(let saved) = change else { return }
+    guard case .exchange(let saved, false) = change else { return }
     let (limits, records) = state.withLock { ($0.limits[process.number], $0.records) }
     let leased = ids.compactMap { records[$0] }.filter { $0.phase.isActive && !saved.contains($0.id) }
     guard let limits, let owner = leased.first?.owner else { return }

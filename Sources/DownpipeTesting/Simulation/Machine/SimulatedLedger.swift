@@ -197,8 +197,7 @@ final class SimulatedStore: LedgerStore {
       // An answer that is given again tells of what was changed before.
       $0.isGivenAgain ? [] : saved($0) + $0.leased.map(\.id)
     } as: {
-      // A download that is started by hand, beyond the limits: no rules decide.
-      if case .ids? = request?.scope, request?.rulesVersion == 0 { .lease } else { .exchange(saved: saved($0)) }
+      .exchange(saved: saved($0), isByHand: request?.isByHand == true)
     }
   }
 
@@ -286,7 +285,8 @@ final class SimulatedStore: LedgerStore {
 enum LedgerChange: Sendable {
   case lease
   case save
-  case exchange(saved: [DownloadID])
+  /// - Parameter isByHand: Whether downloads were leased that are started by hand, beyond limits.
+  case exchange(saved: [DownloadID], isByHand: Bool)
   case transition(Lifecycle.Event)
   case removal
   case other

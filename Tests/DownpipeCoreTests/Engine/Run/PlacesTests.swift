@@ -73,4 +73,22 @@ struct PlacesTests {
     #expect(beside.map(\.url) == [urls[1], other] && beside.map(\.isNamedByServer) == [false, true])
     #expect(places { $0.current = 1 }.beside(duplicates: []).map(\.url) == [urls[2]])
   }
+
+  @Test("which places have brought the bytes on disk is kept for the next run, and for no later bytes")
+  func originsOfTheRunBefore() async throws {
+    let (memory, fixture) = (PlaceMemory(), try await RunFixture())
+    let url = try #require(URL(string: "https://mirror.example/a"))
+    var origins = ByteOrigins()
+    origins.note(ByteRangeSet(0..<100), from: url)
+    var record = try fixture.record("a")
+    memory.keep(origins, of: record, fetched: 100)
+    record.bytesFetched = 100
+    #expect(memory.takeOrigins(of: record)?.origins(of: ByteRangeSet(0..<50)).known.map(\.place) == [url])
+    #expect(memory.takeOrigins(of: record) == nil, "only once")
+    memory.keep(origins, of: record, fetched: 100)
+    record.bytesFetched = 150
+    #expect(memory.takeOrigins(of: record) == nil, "more was fetched since")
+    record.bytesFetched = 100
+    #expect(memory.takeOrigins(of: record) == nil)
+  }
 }

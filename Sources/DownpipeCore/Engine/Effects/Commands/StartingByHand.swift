@@ -48,6 +48,7 @@ extension EngineState {
     let rules = gates.rules
     var request = leaseRequest(scope: .ids([id]), at: instant) { rules.areOpen(for: $0) ? .take : .skip }
     request.location = location
+    request.isByHand = true
     let exchange = outbox.begin([], request)
     return .job { [request] context, _ in
       let answer = await exchange.perform(in: context)
