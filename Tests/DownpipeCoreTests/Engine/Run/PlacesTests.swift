@@ -2,7 +2,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// The places of a download: which is asked, and which is next.
 @Suite(.endsHangs)
