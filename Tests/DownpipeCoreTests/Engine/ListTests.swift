@@ -49,6 +49,8 @@ struct ListTests: EngineSuite {
       ledger
     }
     try await downloader.add(contentsOf: requests(4))
+    // The list has reasons as they were when it read them.
+    await source.held(atLeast: 1)
     let list = List(downloader)
     await list.wait(for: ["d0": .transferring, "d1": .waiting, "d2": .waiting, "d3": .waiting])
     #expect(list.rows.value["d1"]?.state == .waiting(.limit(id: "FakeAdmissionPolicy", text: "1 of 1")))
