@@ -46,7 +46,7 @@ struct ChangedWhileRunningTests: EngineSuite {
     for mirror in mirrors { source.script(mirror, .init(bytes)) }
     let downloader = try await Downloader(options: options) {
       source
-      FakeAdmissionPolicy { _, running in running.total < 1 ? .admitted : .full("one") }
+      limit(1)
       FakeSchedulingPolicy { Rank().descending($0.priority).ascending($0.arrival) }
       storage
       ledger
@@ -84,7 +84,7 @@ struct ChangedWhileRunningTests: EngineSuite {
     #expect(try await downloader.start("b"))
     await source.held(atLeast: 2)
     try await second.update { [fresh] in $0.url = fresh }
-    while source.requests.count < 3 { await Task.yield() }
+    await source.requests(atLeast: 3)
     #expect(source.requests.map(\.id) == ["a", "b", "b"] && source.requests.last?.url == fresh)
     source.release()
     try await downloader.waitUntilIdle()
@@ -93,18 +93,14 @@ struct ChangedWhileRunningTests: EngineSuite {
   }
 
   private func asked(_ source: FakeSource, atLeast count: Int) async {
-    while source.requests.count < count { await Task.yield() }
+    await source.requests(atLeast: count)
     await source.held(atLeast: 1)
   }
 
   @Test("A restart after a change is one: the file is fetched from its beginning")
   func restartAfterAChange() async throws {
     let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
-    let downloader = try await Downloader(options: options) {
-      source
-      storage
-      ledger
-    }
+    let downloader = try await downloader(source)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
     try await download.update { $0.mirrors = [URL(string: "https://mirror.example.org/1")!] }
